@@ -44,12 +44,13 @@ class Variant(IntEnum):
 class QueueLawFlags(IntFlag):
     """``ECN``: packets that are ECN-capable are marked where others are dropped (kind ``MARK`` always marks).
     ``FAIR_GIVEN``: the controller computes the fair share of AFQ and AFCD. ``BYTES``: RED drops long packets
-    with a higher probability.
+    with a higher probability. ``ABRUPT``: RED drops all packets from its upper threshold on.
     """
 
     ECN = 1
     FAIR_GIVEN = 2
     BYTES = 4
+    ABRUPT = 8
 
 
 FLOW_TABLE_KINDS = frozenset({QueueLawKind.AFQ, QueueLawKind.AFCD, QueueLawKind.SFB})
@@ -59,7 +60,7 @@ SHARING_KINDS = frozenset({QueueLawKind.AFQ, QueueLawKind.AFCD})
 DELAY_KINDS = frozenset({QueueLawKind.CODEL, QueueLawKind.AFCD})
 """The laws that aim at a queueing delay."""
 NO_QUEUE_FLAGS = QueueLawFlags(0)
-ALL_QUEUE_FLAGS = QueueLawFlags.ECN | QueueLawFlags.FAIR_GIVEN | QueueLawFlags.BYTES
+ALL_QUEUE_FLAGS = QueueLawFlags.ECN | QueueLawFlags.FAIR_GIVEN | QueueLawFlags.BYTES | QueueLawFlags.ABRUPT
 
 
 class Limits(IntEnum):

@@ -12,6 +12,7 @@ from mininet.link import Intf, Link, TCIntf
 from mininet.node import Switch
 
 from mininet_topos.commands import CommandError, run
+from mininet_topos.qdiscs import PortQdisc
 
 # A frame may be so much longer than the payload of Ethernet: its header and two VLAN tags, and some room.
 _FRAME_ROOM = 40
@@ -72,7 +73,8 @@ class FabricQueues:
 
 
 class ShallowIntf(TCIntf):
-    """An interface that, on a switch, sends at ``rate`` Mbit/s from a FIFO of ``buffer`` bytes.
+    """An interface that, on a switch, sends at ``rate`` Mbit/s from a FIFO of ``buffer`` bytes, or from
+    another qdisc.
 
     With the kernel's datapath, hosts send packets of up to 64 KB (segmentation offload). tbf cuts those that
     are longer than a frame before they enter the queue, so that frames wait and are lost one by one, as in
@@ -82,14 +84,20 @@ class ShallowIntf(TCIntf):
     the port, and Open vSwitch may have removed the queue. It does not use netem, which not every kernel has.
     """
 
-    def config(self, rate: float | None = None, buffer: int | None = None, **params: Any) -> dict[str, Any]:
+    def config(
+        self,
+        rate: float | None = None,
+        buffer: int | None = None,
+        qdisc: PortQdisc | None = None,
+        **params: Any,
+    ) -> dict[str, Any]:
         """Configure as any interface, then install the queue if ``rate`` and ``buffer`` are given (both or
         neither).
         """
         result: dict[str, Any] = Intf.config(self, **params)
         check_queue(rate, buffer)
         if rate is not None and buffer is not None and isinstance(self.node, Switch):
-            self.shape(rate, buffer)
+            self.shape(rate, buffer, qdisc)
         return result
 
     @property
@@ -97,11 +105,17 @@ class ShallowIntf(TCIntf):
         """Whether this end has the slow queue."""
         return isinstance(self.node, Switch) and self.params.get("rate") is not None
 
-    def shape(self, rate: float, buffer: int) -> None:
-        """Install the queue, or install it again: ``rate`` in Mbit/s, ``buffer`` in bytes."""
+    def shape(self, rate: float, buffer: int, qdisc: PortQdisc | None = None) -> None:
+        """Install the queue, or install it again: ``rate`` in Mbit/s, ``buffer`` in bytes of a FIFO, or the
+        ``qdisc`` in place of a FIFO.
+        """
         # `replace` keeps the limit of an older one. There is no traffic yet, so delete it.
         with suppress(CommandError):
             run(["tc", "qdisc", "del", "dev", self.name, "root"])
+        queue = qdisc or PortQdisc(f"bfifo limit {buffer}")
+        if queue.shapes:
+            run(["tc", "-batch", "-"], stdin=queue.commands(self.name, "root"))
+            return
         bits = round(rate * 1e6)
         frame = int(Path(f"/sys/class/net/{self.name}/mtu").read_text()) + _FRAME_ROOM
         # "mtu" is the longest packet that is not cut. A burst of two frames, because timers may be late.
@@ -110,7 +124,7 @@ class ShallowIntf(TCIntf):
             stdin=(
                 f"qdisc add dev {self.name} root handle 1: tbf rate {bits}bit burst {2 * frame}"
                 f" peakrate {max(_PEAK, 2 * bits)}bit mtu {frame} limit {buffer}\n"
-                f"qdisc add dev {self.name} parent 1:1 handle 10: bfifo limit {buffer}\n"
+                + queue.commands(self.name, "1:1")
             ),
         )
 

@@ -159,7 +159,7 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
              f"external_ids:fairq-bridge={self.name}",
              "--", "set", "Port", intf.name, "qos=@noop"]
         )  # fmt: skip
-        intf.shape(intf.params["rate"], intf.params["buffer"])
+        intf.shape(intf.params["rate"], intf.params["buffer"], intf.params.get("qdisc"))
 
     def attach(self, intf: Any) -> None:
         """Add a port while the bridge runs, as Mininet does."""

@@ -1,4 +1,6 @@
-"""Baselines: policies with changed host settings, for comparison with other policies."""
+"""Baselines: policies with changed host settings, or with a qdisc of the kernel at the bottleneck, for
+comparison with other policies.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +8,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairq_ryu.experiments.kernel_qdiscs import QDISCS, KernelQdisc
 from fairq_ryu.experiments.settings import Scenario
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A name for ``--policy``: a policy, and the settings of the scenario that it replaces."""
+    """A name for ``--policy``: a policy, the settings of the scenario that it replaces, and the qdisc of its
+    shallow ports (None: a FIFO).
+    """
 
     policy: str
     help: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    qdisc: KernelQdisc | None = None
+    kernel_control: bool = False
+    """the hosts' congestion control must be the kernel's"""
 
     def applied(self, scenario: Scenario) -> Scenario:
         """The scenario with the baseline's settings."""
         return replace(scenario, **self.settings)
+
+
+def _marking(control: str, words: str, kernel: bool = False) -> Baseline:
+    """Ports mark packets above a threshold, and every host runs this congestion control."""
+    return Baseline(
+        "mark",
+        f"{words}: bottleneck ports mark packets above a threshold, and every host runs it",
+        {"cc": control, "sender_cc": ()},
+        kernel_control=kernel,
+    )
+
+
+def _queue(kind: str, words: str) -> Baseline:
+    """Windows as they are, and a qdisc of the kernel at every shallow port."""
+    return Baseline("droptail", f"{words}, of the kernel, at the bottleneck", qdisc=QDISCS[kind])
 
 
 BASELINES = {
@@ -33,16 +56,17 @@ BASELINES = {
         "DropTail, and every host runs DCTCP, although nothing marks packets",
         {"cc": "dctcp", "sender_cc": ()},
     ),
-    "mark-dctcp": Baseline(
-        "mark",
-        "DCTCP: bottleneck ports mark packets above a threshold, and every host runs DCTCP",
-        {"cc": "dctcp", "sender_cc": ()},
-    ),
-    "mark-d2tcp": Baseline(
-        "mark",
-        "D2TCP: bottleneck ports mark packets above a threshold, and every host runs D2TCP",
-        {"cc": "d2tcp", "sender_cc": ()},
-    ),
+    "mark-dctcp": _marking("dctcp", "DCTCP"),
+    "mark-d2tcp": _marking("d2tcp", "D2TCP"),
+    "kernel-dctcp": _marking("dctcp", "DCTCP of the kernel", kernel=True),
+    "ebpf-dctcp": _marking("fairq_dctcp", "DCTCP of this project, also where the kernel has its own"),
+    "fq_codel": _queue("fq_codel", "FQ-CoDel: a queue for each flow, and CoDel"),
+    "cake": _queue("cake", "CAKE: fair to hosts and flows, CoDel and BLUE; it shapes by itself"),
+    "fq": _queue("fq", "fq: a queue for each flow"),
+    "pie": _queue("pie", "PIE: proportional integral controller of the delay"),
+    "kernel-red": _queue("red", "RED with the settings of the policy red"),
+    "kernel-codel": _queue("codel", "CoDel with the settings of the policy codel"),
+    "kernel-sfb": _queue("sfb", "SFB with the settings of the policy sfb"),
 }
 """By name. An operator would first try a shorter timeout, which needs access to every host."""
 

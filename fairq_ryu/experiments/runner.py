@@ -65,6 +65,7 @@ def main(
     # Needed for the names of the switches only; nothing is started.
     machine.check_machine(switch_names(chosen))
     machine.check_controls(chosen, policies)
+    machine.check_qdiscs(chosen, policies, config_file)
     machine.check_directory(out)
     # Made before the run: at its end nothing but the result must need room on the disk.
     files = config_files(chosen, out / "logs", config_file)

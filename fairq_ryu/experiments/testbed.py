@@ -111,6 +111,8 @@ class Testbed:
         """the scenario to run, with the settings of the baseline"""
         self.policy = policy
         self._policy = baseline.policy
+        self.qdisc = baseline.qdisc
+        """the qdisc of the kernel that every shallow port has; None: a FIFO"""
         self.logs = logs
         """directory for logs and other files of a run"""
         self._config_file = config_file
@@ -218,6 +220,11 @@ class Testbed:
             self._net.topo.nodeInfo(switch).update(
                 agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings, way=self.scenario.way
             )
+        if self.qdisc is not None:
+            config = loader.load([] if self._config_file is None else [self._config_file])
+            for _, _, link in self._net.topo.links(withInfo=True):
+                if link.get("rate") is not None:
+                    link["qdisc"] = self.qdisc.at(link["rate"], link["buffer"], config)
         self._net.topo.line.log = self.logs / "delayline.log"
         if self.has_agents:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
@@ -304,6 +311,16 @@ class Testbed:
         (link,) = self._net.linksBetween(self._net[switch], self._net[behind])
         ours = link.intf1 if link.intf1.node.name == switch else link.intf2
         return switch, ours.name
+
+    def made_qdisc(self, port: str) -> str:
+        """Kind and options of the qdisc that the interface ``port`` has in place of a FIFO; "": a FIFO."""
+        found = next(
+            intf.params.get("qdisc")
+            for switch in self._net.switches
+            for intf in switch.intfs.values()
+            if intf.name == port
+        )
+        return "" if found is None else str(found.arguments)
 
     def dropped(self, port: str) -> int | None:
         """Single packets dropped at the interface ``port`` since the start; None with ``batch_loss``, and

@@ -19,7 +19,13 @@ from fairq_ryu.policies.queue_policy import (
     microseconds,
     millionths,
 )
-from fairq_ryu.queue_law_spec import FRAME, QueueLawFlags, QueueLawKind, QueueLawSpec
+from fairq_ryu.queue_law_spec import (
+    FRAME,
+    NO_QUEUE_FLAGS,
+    QueueLawFlags,
+    QueueLawKind,
+    QueueLawSpec,
+)
 from fairq_ryu.setting import Setting
 
 
@@ -32,11 +38,12 @@ class RedParameters:
     max_p: float = 0.1
     weight_shift: int = 9
     by_bytes: bool = False
+    gentle: bool = True
     ecn: bool = False
 
 
 class Red(QueuePolicy):
-    """Random early detection (Floyd and Jacobson 1993), "gentle"."""
+    """Random early detection (Floyd and Jacobson 1993), "gentle" if it is not told otherwise."""
 
     name: ClassVar[str] = "red"
     settings: ClassVar[tuple[Setting, ...]] = (
@@ -57,7 +64,7 @@ class Red(QueuePolicy):
             "max_p",
             0.1,
             "",
-            "Probability at max_th; from there it grows to 1 at twice max_th.",
+            "Probability at max_th.",
             0.001,
             1,
         ),
@@ -71,6 +78,14 @@ class Red(QueuePolicy):
             16,
         ),
         Setting("red", "by_bytes", False, "", "Long packets are more likely to be dropped."),
+        Setting(
+            "red",
+            "gentle",
+            True,
+            "",
+            "From max_th the probability grows to 1 at twice max_th; no: it is 1 from max_th on, "
+            "as in Linux.",
+        ),
         ecn("red"),
     )
 
@@ -83,7 +98,9 @@ class Red(QueuePolicy):
     def spec(self) -> QueueLawSpec:
         """The queue law of every port."""
         p = self.parameters
-        flags = ecn_flag(p.ecn) | (QueueLawFlags.BYTES if p.by_bytes else QueueLawFlags(0))
+        flags = ecn_flag(p.ecn)
+        flags |= QueueLawFlags.BYTES if p.by_bytes else NO_QUEUE_FLAGS
+        flags |= NO_QUEUE_FLAGS if p.gentle else QueueLawFlags.ABRUPT
         return QueueLawSpec(
             QueueLawKind.RED,
             flags=flags,

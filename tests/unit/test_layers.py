@@ -60,11 +60,12 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/config": (BELOW | {TARGET} | ours("policies.base"), set()),
     "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
-        {ERRORS, SETTING, "mininet_topos"}
+        {ERRORS, MODEL, QUEUE_LAW, SETTING, "mininet_topos"}
         | ours(
             "client",
             "config",
             "packet",
+            "policies.base",
             "agent.layout",
             "agent.libbpf",
             "agent.programs.taildrop",
@@ -82,7 +83,13 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL, QUEUE_LAW},
     "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, "fairq_ryu.fabric", "pydantic"},
-    "fairq_ryu/cli/doctor": {ERRORS, "fairq_ryu.agent.peers", "fairq_ryu.config.programs", "rich"},
+    "fairq_ryu/cli/doctor": {
+        ERRORS,
+        "fairq_ryu.agent.peers",
+        "fairq_ryu.config.programs",
+        "fairq_ryu.experiments.kernel_kinds",
+        "rich",
+    },
 }
 MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},
@@ -94,6 +101,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},
     "fairq_ryu/config/programs.py": set(),
+    "fairq_ryu/experiments/kernel_kinds.py": set(),
     "fairq_ryu/setting.py": {ERRORS},
     "fairq_ryu/config/files.py": {ERRORS},
     "fairq_ryu/control/counters.py": set(),

@@ -24,11 +24,12 @@
 /*
  * fq_queue_law.flags. ECN: packets that are ECN-capable are marked where others are dropped (kind mark always does).
  * FAIR_GIVEN: afq, afcd: the fair share is fq_queue_law.fair_q16; while that is 0, the samples by the number of flows.
- * BYTES: red: long packets are more likely to be dropped.
+ * BYTES: red: long packets are more likely to be dropped. ABRUPT: red: from max_th on all are.
  */
 #define FQ_QLAW_ECN        1
 #define FQ_QLAW_FAIR_GIVEN 2
 #define FQ_QLAW_BYTES      4
+#define FQ_QLAW_ABRUPT     8
 
 /* What a law decides about a packet. MARK: only of packets that are ECN-capable. */
 #define FQ_PASS 0

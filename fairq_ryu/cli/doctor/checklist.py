@@ -34,6 +34,7 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
     ("programs", tools.check_programs),
     ("qdiscs", network.check_ports),
     ("hosts of bridges", network.check_hosts),
+    ("kernel qdiscs", network.check_kernel_qdiscs),
     ("congestion control", network.check_congestion_control),
     ("host TCP", kernel.check_host_controls),
     ("controller port", network.check_controller_port),
@@ -41,7 +42,10 @@ CHECKS: tuple[tuple[str, Callable[[], Check | Iterable[Check]]], ...] = (
 
 
 # What set-up, Mininet and experiments need, and an agent or a controller from a package does not.
-FOR_CHECKOUTS = {"compilers", "Mininet", "namespaces", "Ryu", "network tools", "programs", "host TCP"}
+FOR_CHECKOUTS = {
+    *("compilers", "Mininet", "namespaces", "Ryu", "network tools", "programs"),
+    *("kernel qdiscs", "host TCP"),
+}
 
 
 def run_checks() -> list[Check]:

@@ -11,6 +11,7 @@ from fairq_ryu.agent import peers
 from fairq_ryu.cli.doctor import commands
 from fairq_ryu.cli.doctor.check import Check
 from fairq_ryu.config import programs
+from fairq_ryu.experiments import kernel_kinds
 
 PROC = Path("/proc")
 CONTROLLER_ADDRESS = ("127.0.0.1", 6653)
@@ -93,6 +94,20 @@ def check_hosts() -> list[Check]:
             found = f"port {indexes[index]}: {peer.name} sends unfinished checksums: TCP hangs"
             checks.append(Check(f"bridge {bridge}", "warn", found, peer.remedy))
     return checks
+
+
+def check_kernel_qdiscs() -> Check:
+    """The qdiscs with which experiments compare, and which few kernels have all of."""
+    name = "kernel qdiscs"
+    if os.geteuid() != 0:
+        return Check(name, "warn", "cannot be tried without root", commands.as_root())
+    reasons = kernel_kinds.refused(kernel_kinds.LEAST)
+    there = ", ".join(sorted(kernel_kinds.LEAST.keys() - reasons.keys())) or "none"
+    if not reasons:
+        return Check(name, "ok", f"{there}; experiments can compare with them")
+    absent = ", ".join(f"{kind} (module sch_{kind})" for kind in sorted(reasons))
+    found = f"{there}; experiments cannot compare with {absent}"
+    return Check(name, "warn", found, "apt-get install linux-image-amd64, and boot it")
 
 
 def check_congestion_control() -> Check:

@@ -6,6 +6,7 @@ ends, also after SIGKILL. Connections that still use it keep it until they close
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 from collections.abc import Collection
@@ -16,8 +17,9 @@ from typing import Any
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.hostcc import layout
-from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN
-from mininet_topos.controls import remedy
+from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN, PREFIX, kernels, needs_ecn, own
+from fairq_ryu.experiments.traffic import congestion
+from mininet_topos.controls import LINUX, remedy
 
 _TABLE = "control"
 _BTF = Path("/sys/kernel/btf/vmlinux")
@@ -39,16 +41,29 @@ def refusal() -> UserError | None:
     )
 
 
-def check(names: Collection[str]) -> None:
-    """``UserError`` when hosts cannot have some of these controls, with all of them."""
-    there = list(dict.fromkeys((*offered(), *OWN)))
+def ask_for(names: Collection[str]) -> list[str]:
+    """The controls that the kernel offers when those of Linux among ``names`` were asked for: it loads their
+    modules by itself.
+    """
+    for name in set(map(kernels, names)).intersection(LINUX).difference(offered()):
+        with socket.socket() as sock, contextlib.suppress(RuntimeError):
+            congestion.choose(sock, name)
+    return offered()
+
+
+def check(names: Collection[str], of_kernel: Collection[str] = ()) -> None:
+    """``UserError`` when hosts cannot have some of these controls, with all of them; ``of_kernel``: of these
+    the kernel's.
+    """
+    found = ask_for([*names, *of_kernel])
+    there = list(dict.fromkeys((*found, *OWN)))
     faults = [
         UserError(
             f"this kernel does not offer the congestion control {name!r}",
             remedy(name, there),
         )
-        for name in sorted(names)
-        if name not in there
+        for name in sorted({*names, *of_kernel})
+        if name not in (found if name in of_kernel else there) and (own(name) is None or name in of_kernel)
     ]
     if faults:
         raise all_of(faults)
@@ -77,13 +92,11 @@ class HostControls:
         check(names)
         known = offered()
         for name in dict.fromkeys(names):
-            own = OWN.get(name)
-            if name in known or own is None:
-                self._names[name] = name
-            elif own.kernels in known:
-                self._names[name] = own.kernels
+            ours = own(name)
+            if kernels(name) in known or ours is None:
+                self._names[name] = kernels(name)
             else:
-                self._load(name, own.registered, known)
+                self._load(name, ours.registered, known)
 
     def _load(self, name: str, registered: str, known: Collection[str]) -> None:
         if registered in known:
@@ -94,12 +107,13 @@ class HostControls:
         why = refusal()
         if why is not None:
             raise why
-        control = self._objects[name] = loaded(name)
+        source = name.removeprefix(PREFIX)
+        control = self._objects[name] = loaded(source)
         control.register(_TABLE)
         if registered not in offered():
             raise BpfError(f"the kernel has not registered the congestion control {registered}")
         self._names[name] = registered
-        if name == "d2tcp":
+        if source == "d2tcp":
             self._deadlines = control.map("deadlines", layout.fq_cc_flow, layout.fq_cc_deadline)
 
     def name_of(self, name: str) -> str:
@@ -129,7 +143,7 @@ class HostControls:
         """What the control of this name has computed for a socket of this process, an ``fq_cc_alpha``; None
         before the connection is established, for a control without alpha, and for one of the kernel.
         """
-        if name not in self._objects or not OWN[name].ecn:
+        if name not in self._objects or not needs_ecn(name):
             return None
         table = self._objects[name].map("alphas", c_int, layout.fq_cc_alpha)
         return table.get(c_int(descriptor))

@@ -27,14 +27,32 @@ OWN = {
     "d2tcp": OwnControl("fairq_d2tcp", "", ecn=True),
     "hstcp": OwnControl("fairq_hstcp", "highspeed", ecn=False),
 }
+PREFIX = "fairq_"
+"""Before a name of `OWN`: the project's, also where the kernel has its own."""
+
+
+def own(name: str) -> OwnControl | None:
+    """The control of the project that a name of a scenario may mean, with `PREFIX` or without."""
+    return OWN.get(name.removeprefix(PREFIX))
+
+
+def kernels(name: str) -> str:
+    """The name in the kernel of the control that is used for a name of a scenario where the kernel has it;
+    "": the kernel has none.
+    """
+    if name.startswith(PREFIX):
+        return ""
+    return OWN[name].kernels if name in OWN else name
 
 
 def known() -> list[str]:
     """All names: the project's, Linux's, and those of other modules that are loaded now."""
     there = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
-    return list(dict.fromkeys((*OWN, *LINUX, *there)))
+    ours = (each.registered for each in OWN.values())
+    return list(dict.fromkeys((*OWN, *LINUX, *there, *ours)))
 
 
 def needs_ecn(name: str) -> bool:
     """Whether both ends of a connection need such a control."""
-    return name in OWN and OWN[name].ecn
+    found = own(name)
+    return found is not None and found.ecn

@@ -17,14 +17,14 @@ from typing import Any
 
 from fairq_ryu import __version__
 from fairq_ryu.config import loader, programs
-from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import baselines
+from fairq_ryu.errors import UserError, all_of
+from fairq_ryu.experiments import baselines, kernel_kinds
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.hostcc import controls
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import REPOSITORY
 from fairq_ryu.setting import did_you_mean
-from mininet_topos.commands import CommandError, run
+from mininet_topos.commands import CommandError, has_kernel_datapath, run
 from mininet_topos.patience import patient
 
 BARE = "bare"
@@ -91,7 +91,46 @@ def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
 
 def check_controls(scenario: Scenario, policies: Sequence[str]) -> None:
     """``UserError`` when hosts cannot have the TCP congestion controls of the scenario and the baselines."""
-    controls.check({name for policy in policies for name in baselines.of(policy).applied(scenario).controls})
+    found = [baselines.of(policy) for policy in policies]
+    controls.check(
+        {name for each in found for name in each.applied(scenario).controls},
+        {name for each in found if each.kernel_control for name in each.applied(scenario).controls},
+    )
+
+
+def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path | None) -> None:
+    """``UserError`` when the machine cannot make the qdiscs of the kernel that some policies have, with all
+    that are missing.
+    """
+    qdiscs = {name: found for name in policies if (found := baselines.of(name).qdisc) is not None}
+    if not qdiscs:
+        return
+    config = loader.load([] if config_file is None else [config_file])
+    wanted = {
+        name: each.at(scenario.rate_mbit, scenario.buffer_bytes, config).arguments
+        for name, each in qdiscs.items()
+    }
+    try:
+        reasons = kernel_kinds.refused(wanted)
+    except OSError as error:
+        raise UserError(f"no network namespace can be made: {error}", "run it as root") from None
+    if reasons:
+        option = {name: kernel_kinds.option(qdiscs[name].kind) for name in reasons}
+        raise all_of(
+            [
+                UserError(
+                    f"policy {name!r} cannot run: {reason}",
+                    f"boot a kernel with {option[name]}, or leave it out",
+                )
+                for name, reason in reasons.items()
+            ]
+        )
+    if not has_kernel_datapath():
+        raise UserError(
+            f"policy {next(iter(qdiscs))!r} needs Open vSwitch's kernel datapath: in user space, Open vSwitch"
+            " loses other packets than those that a qdisc drops",
+            "`modprobe openvswitch`, or leave it out",
+        )
 
 
 def check_machine(switches: Sequence[str]) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.kernel_qdiscs import KernelQdisc, QdiscCounts
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError, run
@@ -152,30 +154,56 @@ def sent_bytes(interface: str) -> int:
         raise RunError(f"cannot read what has left by {interface}: {error}") from None
 
 
-def losses(interface: str) -> PortLosses:
-    """The losses of the queue of ``interface``, as tc counts them. `RunError` when it cannot be read.
+def qdiscs(interface: str) -> list[dict[str, Any]]:
+    """The qdiscs of ``interface`` with their counters, as tc's JSON has them. `RunError` when they cannot be
+    read.
+    """
+    try:
+        listed: list[dict[str, Any]] = json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface]))
+    except (CommandError, json.JSONDecodeError) as error:
+        raise RunError(f"cannot read the queue of {interface}: {error}") from None
+    return listed
+
+
+def losses(interface: str, qdisc: KernelQdisc | None = None) -> PortLosses:
+    """The losses of the queue of ``interface`` for want of room, as tc counts them; ``qdisc``: what it has in
+    place of a FIFO. `RunError` when it cannot be read.
 
     tc has no counter for packets that a filter at egress drops: it is the difference between the counters of
     clsact and of the root qdisc.
     """
+    with _own_queue(interface):
+        return read_losses(qdiscs(interface), qdisc)
+
+
+def qdisc_counts(interface: str, qdisc: KernelQdisc) -> QdiscCounts:
+    """What the qdisc of ``interface`` has counted. `RunError` when it cannot be read."""
+    with _own_queue(interface):
+        return qdisc.counts(qdiscs(interface))
+
+
+@contextmanager
+def _own_queue(interface: str) -> Iterator[None]:
     try:
-        return read_losses(json.loads(run(["tc", "-s", "-j", "qdisc", "show", "dev", interface])))
-    except (CommandError, json.JSONDecodeError) as error:
-        raise RunError(f"cannot read the queue of {interface}: {error}") from None
+        yield
     except LookupError:
         raise RunError(
             f"interface {interface} has lost its queue: something else changed its qdisc"
         ) from None
 
 
-def read_losses(listed: Sequence[Mapping[str, Any]]) -> PortLosses:
-    """The losses of one interface, from tc's JSON of its qdiscs. ``LookupError`` without root or bfifo."""
+def read_losses(listed: Sequence[Mapping[str, Any]], qdisc: KernelQdisc | None = None) -> PortLosses:
+    """The losses of one interface, from tc's JSON of its qdiscs; of a ``qdisc`` of the kernel not those by
+    its law. ``LookupError`` without root or without its queue.
+    """
     # The root also counts what its leaf dropped, so only the leaf is read.
-    refused = next((int(each["drops"]) for each in listed if each["kind"] == "bfifo"), None)
+    kind = "bfifo" if qdisc is None else qdisc.kind
+    dropped = next((int(each["drops"]) for each in listed if each["kind"] == kind), None)
     root = next((each for each in listed if each.get("root")), None)
-    if refused is None or root is None:
-        raise LookupError("bfifo")
+    if dropped is None or root is None:
+        raise LookupError(kind)
+    refused = dropped if qdisc is None else qdisc.counts(listed).full
     seen = next((int(each["packets"]) for each in listed if each["kind"] == "clsact"), None)
     if seen is None:
         return PortLosses(refused, 0)
-    return PortLosses(refused, seen - int(root["packets"]) - int(root["qlen"]) - refused)
+    return PortLosses(refused, seen - int(root["packets"]) - int(root["qlen"]) - dropped)

@@ -26,12 +26,15 @@
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
         port, limit_bytes
-        law             the queue law that judged its packets, with its variant if it has several; "": none
+        qdisc           the qdisc of the kernel that held its packets, with its options; "": a FIFO
+        law             the queue law that judged its packets, with its variant if it has several; "": none;
+                        or the kind of that qdisc
         qdisc_drops     packets dropped during the rounds for want of room, as tc counts them
         refused         of these, refused by the queue itself: then Open vSwitch may have lost others, too
         rounds, alone   figures of the agent for the rounds and for the phase without mice (or null):
                         seconds, mean_bytes, p99_bytes (of time), drops, packets, acks_rewritten, law (packets
-                        judged, dropped and marked by the queue law, which are not in drops; null: no law),
+                        judged, dropped and marked by the queue law, or by the qdisc of the kernel, which are
+                        not in drops; null: no law),
                         histogram ([[lower bytes, upper bytes, ns], ...])
       cpu             idle_percent and stolen_percent of the machine's CPU time during the rounds: with none
                       idle or much stolen, the machine was measured and not the network;
@@ -42,8 +45,9 @@
                       refused by the queue, and taken by a filter before the queue could refuse them, both as
                       tc counts them, program, as the program of `taildrop` counts them (null with
                       batch_loss, and with the kernel's datapath), and law, those that the queue laws of the
-                      port have dropped (null without one). taken is the sum of program and law, and with
-                      turns of handshakes that have waited
+                      port, or its qdisc of the kernel, have dropped (null without one). taken is the sum of
+                      program and law, and with turns of handshakes that have waited; a qdisc of the kernel
+                      drops by itself, behind the filters
       seconds         of the rounds
       integrity       flows (every one, probes of the network too), and of these mismatched: other bytes
                       arrived than were sent. Such a run has failed, so this is 0

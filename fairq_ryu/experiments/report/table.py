@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fairq_ryu.experiments.hostcc.names import OWN
+from fairq_ryu.experiments.hostcc.names import own
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import naming
 from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, figure
@@ -156,7 +156,7 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
                 )
                 break
         for name, what in (policy.get("tcp") or {}).items():
-            if name in OWN:  # the others are the kernel's, by their name in the scenario
+            if own(name):  # the others are the kernel's, by their name in the scenario
                 yield f"{policy['policy']}: hosts with {name} ran {what}"
         for name in policy.get("tcp_left_out") or {}:
             if count := figure(policy, ("tcp_left_out", name)):

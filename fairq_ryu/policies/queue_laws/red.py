@@ -36,7 +36,7 @@ class Red(QueueLaw):
             self.since = 0
             return Verdict.PASS
         self.since = max(self.since, 1)
-        if average >= 2 * p.max_bytes:
+        if average >= p.max_bytes * (1 if p.flags & QueueLawFlags.ABRUPT else 2):
             self.since = 1
             return Verdict.DROP
         probability = self._probability(average)

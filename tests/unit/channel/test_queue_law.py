@@ -29,7 +29,7 @@ specs = st.builds(
     QueueLawSpec,
     st.sampled_from(QueueLawKind),
     st.sampled_from(Variant),
-    st.integers(0, 7).map(QueueLawFlags),
+    st.integers(0, 15).map(QueueLawFlags),
     **{name: st.integers(*bounds) for name, bounds in QUEUE_LAW_BOUNDS.items()},
 )
 LAW = wire(queue_law.set_queue_law(DATAPATH, LawCommand.ADD, 17, QueueLawSpec(QueueLawKind.AFCD)))

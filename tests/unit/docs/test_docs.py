@@ -309,7 +309,7 @@ def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
 def test_the_fields_of_a_queue_law_are_named_at_their_offsets() -> None:
     values = {name: 100 + number for number, name in enumerate(QUEUE_LAW_BOUNDS)}
     spec = QueueLawSpec(QueueLawKind.SFB, Variant.AUTHORS, ALL_QUEUE_FLAGS, **values)
-    values |= {"command": 1, "kind": 5, "variant": 2, "number of the law": 77, "flags": 7, "padding": 0}
+    values |= {"command": 1, "kind": 5, "variant": 2, "number of the law": 77, "flags": 15, "padding": 0}
     raw = queue_law.encode_set(1, 77, spec)
     named = set()
     for offset, size, text in fields_of("SET_QUEUE_LAW"):

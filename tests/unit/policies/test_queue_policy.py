@@ -68,6 +68,7 @@ def test_settings_reach_the_law() -> None:
     red = spec("red", low=0.1, high=0.5, max_p=0.02, weight_shift=8, by_bytes=True)
     assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 8)
     assert red.flags is QueueLawFlags.BYTES
+    assert spec("red", gentle=False).flags is QueueLawFlags.ABRUPT
     assert spec("codel", delay_target=0.005).target_us == 5000
     assert spec("sfb").flags is QueueLawFlags.ECN
     assert spec("mark", threshold=65).mark_bytes == 65 * FRAME

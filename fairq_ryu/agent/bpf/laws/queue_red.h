@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * RED (Floyd and Jacobson, ToN 1993, figure 2), "gentle" (Floyd, 2000): the probability grows from max_p at max_th to 1
- * at twice that. The average is kept as in the kernel (red.h): << weight_shift, without a multiplication. Probabilities
+ * at twice that; with ABRUPT it is 1 from max_th on, as in the kernel. The average is kept as in the kernel (red.h): << weight_shift, without a multiplication. Probabilities
  * are in 1 / 2^32.
  */
 #ifndef FAIRQ_QUEUE_RED_H
@@ -92,7 +92,7 @@ LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 		return FQ_PASS;
 	}
 	st->since = law_max(st->since, 1);
-	if (average >= 2ULL * p->max_bytes) {
+	if (average >= p->max_bytes * (p->flags & FQ_QLAW_ABRUPT ? 1ULL : 2ULL)) {
 		st->since = 1;
 		return FQ_DROP;
 	}

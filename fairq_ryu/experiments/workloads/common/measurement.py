@@ -97,7 +97,7 @@ class Measurement(Generic[S]):
         self._senders = scenario.plan.senders(scenario.senders)
         self._receiver = scenario.plan.receiver
         self._switch, self._port = testbed.bottleneck()
-        self._losses_before = queues.losses(self._port)
+        self._losses_before = queues.losses(self._port, testbed.qdisc)
         self.integrity = Integrity()
         self._expected_s = 1.0
         self._volleys_s = 0.0
@@ -126,7 +126,7 @@ class Measurement(Generic[S]):
         count them. Traffic has ended, so no packet passes between the readings of two counters. The kernel's
         ``taken`` has the drops of the program and of the law, and with turns the handshakes that have waited.
         """
-        lost = queues.losses(self._port).since(self._losses_before)
+        lost = queues.losses(self._port, self._testbed.qdisc).since(self._losses_before)
         return {
             "refused": lost.refused,
             "taken": lost.taken,
@@ -179,6 +179,7 @@ class Measurement(Generic[S]):
             "queue": {
                 "port": self._port,
                 "limit_bytes": self._scenario.buffer_bytes,
+                "qdisc": self._testbed.made_qdisc(self._port),
                 "law": "" if after.queue is None else after.queue.law,
                 "qdisc_drops": lost.all,
                 "refused": lost.refused,
@@ -197,7 +198,13 @@ class Measurement(Generic[S]):
         """The bottleneck's queue; None without an agent."""
         if not self._testbed.has_agents:
             return None
-        return queues.queue_of(self._testbed.status(self._switch), self._port)
+        reading = queues.queue_of(self._testbed.status(self._switch), self._port)
+        qdisc = self._testbed.qdisc
+        if qdisc is None:
+            return reading
+        counts = queues.qdisc_counts(self._port, qdisc)
+        judged = queues.JudgedPackets(counts.judged, counts.dropped, counts.marked)
+        return reading._replace(law=f"kernel {qdisc.kind}", judged=judged)
 
     def read_losses(self) -> queues.PortLosses:
         """Losses at the bottleneck so far for want of room. For tc, a packet that a program or a law drops
@@ -205,7 +212,11 @@ class Measurement(Generic[S]):
         asked, where it runs; where it does not, or where the agent drops in its place to recover the packet
         (RSED), what the law has dropped is not counted.
         """
-        lost, dropped, queue = queues.losses(self._port), self._testbed.dropped(self._port), self.read_queue()
+        qdisc, dropped = self._testbed.qdisc, self._testbed.dropped(self._port)
+        lost = queues.losses(self._port, qdisc)
+        if qdisc is not None:
+            return lost._replace(taken=0)
+        queue = self.read_queue()
         if dropped is None or (queue is not None and queue.agent_drops):
             dropped = lost.taken - (_dropped_by_law(queue) or 0)
         return lost._replace(taken=dropped)

@@ -32,7 +32,10 @@ def rows(result: Mapping[str, Any]) -> list[list[str]]:
     if all(policy["failed"] for policy in listed):
         return []
     there = [None if policy["failed"] else policy for policy in listed]
+    found = [(policy or {}).get("queue") or {} for policy in there]
+    buffers = [f"{each['limit_bytes']:,}" if "limit_bytes" in each else "-" for each in found]
     return [
         ["queue law", *("-" if policy is None else queue_law(policy) for policy in there)],
+        *([["buffer [bytes]", *buffers]] if any(each.get("qdisc") for each in found) else []),
         ["TCP", *("-" if policy is None else tcp(policy, scenario) for policy in there)],
     ]

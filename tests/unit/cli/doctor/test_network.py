@@ -47,6 +47,18 @@ def test_no_network_namespace(commands: dict[str, Output], as_root: None, text: 
     assert text.strip() in check.found
 
 
+def test_the_qdiscs_of_the_kernel(monkeypatch: pytest.MonkeyPatch, as_root: None) -> None:
+    reasons: dict[str, str] = {}
+    monkeypatch.setattr(network.kernel_kinds, "refused", lambda wanted: reasons)
+    assert network.check_kernel_qdiscs().status == "ok"
+    reasons |= {"sfb": "the kernel has no sfb (module sch_sfb)"}
+    check = network.check_kernel_qdiscs()
+    assert (check.status, check.found) == (
+        "warn",
+        "cake, codel, fq, fq_codel, pie, red; experiments cannot compare with sfb (module sch_sfb)",
+    )
+
+
 @pytest.mark.parametrize(("available", "status"), [("reno bbr cubic", "ok"), ("reno", "fail")])
 def test_congestion_control(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, available: str, status: str

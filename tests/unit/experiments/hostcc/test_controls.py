@@ -23,6 +23,13 @@ class Objects:
     def __init__(self, available: Path) -> None:
         self.available = available
         self.closed: list[str] = []
+        self.modules: set[str] = set()
+
+    def ask(self, _sock: Any, name: str) -> None:
+        """As a socket that asks for a control, whose module the kernel then loads."""
+        if name not in self.modules:
+            raise RuntimeError("No such file or directory")
+        self.available.write_text(f"{self.available.read_text()} {name}")
 
     def __call__(self, _lib: Any, path: Path, _sizes: Any, operations: str) -> Any:
         objects, name = self, f"fairq_{path.name.removesuffix('.bpf.o')}"
@@ -49,6 +56,7 @@ def kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Objects:
     monkeypatch.setattr(controls, "AVAILABLE", path)
     monkeypatch.setattr(controls, "BpfObject", objects)
     monkeypatch.setattr(controls, "load_library", lambda: None)
+    monkeypatch.setattr(controls.congestion, "choose", objects.ask)
     return objects
 
 
@@ -82,6 +90,39 @@ def test_the_kernel_s_own_is_used_and_said(kernels: Objects) -> None:
     assert kernels.closed == []
 
 
+def test_the_kernel_s_own_is_used_when_it_is_a_module(kernels: Objects) -> None:
+    kernels.modules = {"dctcp", "highspeed", "vegas"}
+    made = controls.HostControls()
+    made.provide(["dctcp", "cubic", "vegas"])
+    assert made.described() == {
+        "dctcp": "dctcp, of the kernel",
+        "cubic": "cubic, of the kernel",
+        "vegas": "vegas, of the kernel",
+    }
+    assert "highspeed" not in controls.offered()
+
+
+def test_ours_can_be_asked_for_where_the_kernel_has_its_own(kernels: Objects) -> None:
+    kernels.available.write_text("reno cubic dctcp\n")
+    made = controls.HostControls()
+    made.provide(["fairq_dctcp", "dctcp"])
+    assert made.described() == {
+        "fairq_dctcp": "fairq_dctcp, loaded for this run",
+        "dctcp": "dctcp, of the kernel",
+    }
+    made.close()
+    with pytest.raises(UserError, match="fairq_dctcp is registered already"):
+        controls.HostControls().provide(["fairq_dctcp"])
+
+
+def test_the_kernel_s_can_be_insisted_on(kernels: Objects) -> None:
+    controls.check(["dctcp"])
+    with pytest.raises(UserError, match="this kernel does not offer the congestion control 'dctcp'"):
+        controls.check(["dctcp"], ["dctcp"])
+    kernels.modules = {"dctcp"}
+    controls.check(["dctcp"], ["dctcp"])
+
+
 def test_a_control_of_another_run_is_not_used(kernels: Objects) -> None:
     kernels.available.write_text("reno cubic fairq_dctcp\n")
     with pytest.raises(UserError, match="fairq_dctcp is registered already"):
@@ -100,6 +141,12 @@ def test_an_unknown_control_is_refused_with_those_there_are(kernels: Objects) ->
         "did you mean reno?",
         "did you mean vegas?",
     ]
+
+
+def test_ours_need_receivers_that_echo_under_either_name() -> None:
+    with pytest.raises(UserError, match="senders use fairq_dctcp and receivers cubic"):
+        scenario.load("incast", {"sender_cc": '["fairq_dctcp"]'})
+    scenario.load("incast", {"cc": "dctcp", "sender_cc": '["fairq_dctcp"]'})
 
 
 def test_senders_have_their_controls_in_turn(kernels: Objects) -> None:

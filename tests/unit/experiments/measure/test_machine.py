@@ -5,7 +5,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments import kernel_kinds, scenario
+from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.measure import machine
 
 GROUP = "fairq_ryu.policies"
@@ -24,7 +25,11 @@ def installed(monkeypatch):
 def test_our_own_have_apps_of_their_own(installed):
     points = [("fairq", "fairq_ryu.policies.fairq:FairQ"), ("iqm", "fairq_ryu.policies.iqm:Iqm")]
     installed(*points, apps={"fairq_ryu.apps.fairq", "fairq_ryu.apps.droptail"})
-    assert machine.known_policies() == ["droptail", "droptail-dctcp", "droptail-rto5", "fairq", "bare"]
+    qdiscs = {name for name, each in BASELINES.items() if each.qdisc is not None}
+    assert qdiscs and machine.known_policies() == [
+        *sorted({"droptail", "droptail-dctcp", "droptail-rto5", "fairq"} | qdiscs),
+        "bare",
+    ]
     assert machine.app_of("fairq") == "fairq_ryu.apps.fairq"
 
 
@@ -64,3 +69,48 @@ def test_a_bare_network_with_loops_is_refused(name, overrides, loops):
             machine.check_loops(chosen, ["droptail", "bare"])
     else:
         machine.check_loops(chosen, ["bare"])
+
+
+def refusal(policies, config=None):
+    with pytest.raises(UserError) as caught:
+        machine.check_qdiscs(scenario.load("incast"), policies, config)
+    return str(caught.value).splitlines()
+
+
+def test_a_qdisc_that_the_kernel_lacks_is_refused_before_anything_starts(monkeypatch):
+    reasons = {kind: kernel_kinds.missing(kind) for kind in ("fq_codel", "red")}
+    asked = []
+
+    def refused(wanted):
+        asked.append(wanted)
+        return {name: reasons[each.split()[0]] for name, each in wanted.items() if each.split()[0] in reasons}
+
+    monkeypatch.setattr(machine.kernel_kinds, "refused", refused)
+    assert refusal(["droptail", "fq_codel", "kernel-red", "cake"]) == [
+        "policy 'fq_codel' cannot run: the kernel has no fq_codel (module sch_fq_codel). "
+        "Remedy: boot a kernel with CONFIG_NET_SCH_FQ_CODEL, or leave it out",
+        "policy 'kernel-red' cannot run: the kernel has no red (module sch_red). "
+        "Remedy: boot a kernel with CONFIG_NET_SCH_RED, or leave it out",
+    ]
+    # With the options that they will have: 25 Mbit/s and 125,000 bytes.
+    assert [each["cake"] for each in asked] == ["cake bandwidth 25000000bit memlimit 188928"]
+    machine.check_qdiscs(scenario.load("incast"), ["droptail", "red"], None)
+    assert len(asked) == 1
+
+
+def test_a_qdisc_of_the_kernel_needs_the_kernel_datapath(monkeypatch):
+    monkeypatch.setattr(machine.kernel_kinds, "refused", lambda _wanted: {})
+    monkeypatch.setattr(machine, "has_kernel_datapath", lambda: False)
+    (line,) = refusal(["pie"])
+    assert line.startswith("policy 'pie' needs Open vSwitch's kernel datapath")
+    monkeypatch.setattr(machine, "has_kernel_datapath", lambda: True)
+    machine.check_qdiscs(scenario.load("incast"), ["pie"], None)
+
+
+def test_where_no_namespace_can_be_made_that_is_said(monkeypatch):
+    def refused(_wanted):
+        raise OSError("Operation not permitted")
+
+    monkeypatch.setattr(machine.kernel_kinds, "refused", refused)
+    (line,) = refusal(["pie"])
+    assert line.startswith("no network namespace can be made: Operation not permitted")

@@ -2,6 +2,7 @@ import itertools
 
 import pytest
 
+from fairq_ryu.experiments.kernel_qdiscs import QDISCS
 from fairq_ryu.experiments.measure import queues
 from fairq_ryu.experiments.traffic.workers import RunError
 
@@ -73,3 +74,28 @@ def test_a_queue_that_cannot_be_read_is_an_error():
 def test_whether_the_agent_has_dropped_is_known(more, dropped):
     shown = status(5_000, 1_000, 3, 7, [[0, 1000, 400]])
     assert queues.queue_of({**shown, **more}, "s1-eth3").agent_drops is dropped
+
+
+def listed(kind, **counted):
+    """tc's JSON of a port: clsact saw 200 packets, of which 150 left and 7 wait."""
+    return [
+        {"kind": "htb", "root": True, "packets": 150, "qlen": 7, "drops": 99},
+        {"kind": kind, "drops": 13, "packets": 150, "qlen": 7, **counted},
+        {"kind": "clsact", "packets": 200, "drops": 0},
+    ]
+
+
+def test_the_losses_of_a_fifo():
+    assert queues.read_losses(listed("bfifo")) == queues.PortLosses(13, 30)
+    with pytest.raises(LookupError):
+        queues.read_losses(listed("pfifo"))
+
+
+def test_losses_of_a_qdisc_of_the_kernel_are_those_of_its_full_buffer():
+    """What its law has dropped has passed the filters, and was not refused for want of room."""
+    red, cake = QDISCS["red"], QDISCS["cake"]
+    assert queues.read_losses(listed("red", pdrop=4), red) == queues.PortLosses(4, 30)
+    shaping = {"kind": "cake", "root": True, "drops": 13, "packets": 150, "qlen": 7, "tins": []}
+    assert queues.read_losses([shaping, listed("red")[2]], cake) == queues.PortLosses(0, 30)
+    with pytest.raises(LookupError):
+        queues.read_losses(listed("bfifo"), red)

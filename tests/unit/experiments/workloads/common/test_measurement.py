@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from fairq_ryu.experiments.kernel_qdiscs import QDISCS, QdiscCounts
 from fairq_ryu.experiments.measure import queues
 from fairq_ryu.experiments.measure.queues import JudgedPackets, PortLosses
 from fairq_ryu.experiments.traffic.workers import RunError
@@ -117,7 +118,7 @@ class Bottleneck(Measurement):
     def __init__(self, program, law, reported=()):
         self._reported = list(reported)
         self._port, self._losses_before = "s1-eth3", PortLosses(0, 30)
-        self._testbed = SimpleNamespace(dropped=lambda port: program)
+        self._testbed = SimpleNamespace(dropped=lambda port: program, qdisc=None)
         self._law = law
 
     def read_queue(self):
@@ -130,14 +131,33 @@ class Bottleneck(Measurement):
     [(100, None, 100), (60, 40, 60), (None, 40, 60), (None, None, 100)],
 )
 def test_drops_of_a_queue_law_are_not_losses_for_want_of_room(monkeypatch, program, law, for_want_of_room):
-    monkeypatch.setattr(queues, "losses", lambda port: PortLosses(1, 100))
+    monkeypatch.setattr(queues, "losses", lambda port, qdisc: PortLosses(1, 100))
     port = Bottleneck(program, law)
     assert port.read_losses() == PortLosses(1, for_want_of_room)
     assert port._losses() == {"refused": 1, "taken": 70, "program": program, "law": law}
 
 
+def test_a_qdisc_of_the_kernel_counts_what_its_law_has_done(monkeypatch):
+    """It drops behind the filters, so nothing is taken."""
+    counts = QdiscCounts(judged=500, dropped=40, marked=7, full=3)
+    reading = SimpleNamespace(_replace=lambda **changed: SimpleNamespace(agent_drops=False, **changed))
+    monkeypatch.setattr(queues, "losses", lambda port, qdisc: PortLosses(3, 100))
+    monkeypatch.setattr(queues, "qdisc_counts", lambda port, qdisc: counts)
+    monkeypatch.setattr(queues, "queue_of", lambda status, port: reading)
+    port = Bottleneck(None, None)
+    port._switch = "s1"
+    port._testbed = SimpleNamespace(
+        dropped=lambda port: None, qdisc=QDISCS["red"], has_agents=True, status=lambda switch: {}
+    )
+    port.read_queue = lambda: Measurement.read_queue(port)
+    assert port.read_queue().law == "kernel red"
+    assert port.read_queue().judged == JudgedPackets(500, 40, 7)
+    assert port.read_losses() == PortLosses(3, 0)
+    assert port._losses() == {"refused": 3, "taken": 70, "program": None, "law": 40}
+
+
 def test_what_the_agent_drops_to_report_it_is_a_loss(monkeypatch):
     """The program that drops sees nothing of it: the agent's is before it."""
-    monkeypatch.setattr(queues, "losses", lambda port: PortLosses(1, 100))
+    monkeypatch.setattr(queues, "losses", lambda port, qdisc: PortLosses(1, 100))
     port = Bottleneck(0, None, [False, True])
     assert [port.read_losses().taken for _ in range(2)] == [0, 100]

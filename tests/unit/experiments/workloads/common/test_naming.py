@@ -17,6 +17,17 @@ def test_each_policy_has_a_row_for_both() -> None:
     assert naming.rows({**RESULT, "policies": RESULT["policies"][2:]}) == []
 
 
+def test_with_a_qdisc_of_the_kernel_the_buffers_are_named() -> None:
+    queue = {"law": "kernel cake", "qdisc": "cake bandwidth 1bit", "limit_bytes": 125_000}
+    cake, tail = {**TAIL, "queue": queue}, {**TAIL, "queue": {**queue, "law": "", "qdisc": ""}}
+    failed = {"policy": "red", "failed": "no reason"}
+    assert naming.rows({**RESULT, "policies": [cake, tail, failed]})[:2] == [
+        ["queue law", "kernel cake", "tail drop", "-"],
+        ["buffer [bytes]", "125,000", "125,000", "-"],
+    ]
+    assert naming.rows({**RESULT, "policies": [tail]})[1][0] == "TCP"
+
+
 def test_the_name_in_a_picture_has_both() -> None:
     assert naming.name(AFCD, {"cc": "cubic"}) == "afcd (afcd ours, cubic)"
     assert naming.name({"policy": "bare"}, {}) == "bare (tail drop, -)", "an older result has neither"
