@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from mininet_topos.qdiscs import PortQdisc
 from tests.support.lab import SINK, end, received, until
 from tests.support.traces import processes, traces
 
@@ -44,9 +45,13 @@ def build(clean):
     setLogLevel("error")
     nets = []
 
-    def make(agent=False, start=True, controller=None, switch_options=None, **options):
+    def make(agent=False, start=True, controller=None, switch_options=None, qdisc=None, **options):
         switch = functools.partial(FairQSwitch, agent=agent, **(switch_options or {}))
-        net = Mininet(topo=IncastTopo(**options), switch=switch, controller=controller, build=False)
+        topo = IncastTopo(**options)
+        for _, _, link in topo.links(withInfo=True):
+            if link.get("rate") is not None:
+                link["qdisc"] = qdisc
+        net = Mininet(topo=topo, switch=switch, controller=controller, build=False)
         nets.append(net)
         net.build()
         if start:
@@ -73,6 +78,24 @@ def test_the_shallow_port_has_the_rate_and_the_buffer(build):
     assert [each["kind"] for each in qdiscs("s1-eth1")] == ["noqueue"]
     assert output("ovs-vsctl", "get", "Bridge", "s1", "fail_mode").strip() == "standalone"
     assert "OpenFlow13" in output("ovs-vsctl", "get", "Bridge", "s1", "protocols")
+
+
+@pytest.mark.parametrize(
+    ("qdisc", "kinds"),
+    [
+        (PortQdisc("pfifo limit 20"), ["htb", "pfifo"]),
+        (PortQdisc("tbf rate 8mbit burst 3k limit 9000", shapes=True), ["tbf"]),
+        (PortQdisc("tbf rate 8mbit burst 3k limit 9000", fifo=5000), ["htb", "tbf", "bfifo"]),
+    ],
+)
+def test_another_qdisc_may_stand_for_the_fifo(build, qdisc, kinds):
+    """Below htb, or in its place; with a FIFO of its own below."""
+    build(n=1, rate=50, buffer=30_000, qdisc=qdisc)
+    found = qdiscs("s1-eth2")
+    assert sorted(each["kind"] for each in found) == sorted(kinds)
+    assert [each["options"]["limit"] for each in found if each["kind"] == "bfifo"] == [5000] * (
+        qdisc.fifo > 0
+    )
 
 
 def test_open_vswitch_and_clsact_leave_the_queue_alone(build):
