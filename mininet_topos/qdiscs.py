@@ -11,7 +11,7 @@ class PortQdisc(NamedTuple):
     arguments: str
     """its kind and options, as ``tc`` takes them"""
     shapes: bool = False
-    """it sends at the port's rate by itself, without htb"""
+    """it sends at the port's rate by itself, without tbf"""
     fifo: int = 0
     """bytes of the FIFO below it, in place of its own; 0: its own"""
 

@@ -5,8 +5,8 @@ All but CAKE are below tbf, as the FIFO of the other policies; CAKE shapes by it
 CoDel and SFB have the settings of the policies of these names, so that only the implementation differs; but
 RED of the kernel is never gentle. The others have their own defaults.
 
-The buffer in bytes: RED and the FIFO below SFB have it. FQ-CoDel, CoDel, PIE and fq count packets, so they have
-as many as the buffer holds full frames. CAKE counts memory: it has as much as so many full frames take.
+The buffer in bytes: RED and the FIFO below SFB have it. FQ-CoDel, CoDel, PIE and fq count packets, so they
+have as many as the buffer holds full frames. CAKE counts memory: it has as much as so many full frames take.
 """
 
 from __future__ import annotations

@@ -58,9 +58,8 @@ def test_a_qdisc_of_the_kernel_stands_for_the_fifo(tmp_path: Path, policy: str) 
     queue, losses = found["queue"], found["losses"]
     assert isinstance(queue, dict) and isinstance(losses, dict)
     assert (queue["law"], queue["qdisc"].split()[0]) == (f"kernel {kind}", kind)
-    # What a filter took at egress is what the tail-drop program counted, if there is one: packets that the
-    # qdisc has dropped, at either end, are counted by itself.
-    assert losses["taken"] == (losses["program"] or 0)
+    # Packets that the qdisc has dropped, at either end, are counted by itself: a filter took none.
+    assert (losses["taken"], losses["program"]) == (0, None)
     law = queue["rounds"]["law"]
     assert law["judged"] >= queue["rounds"]["packets"] > 0 and law["marked"] == 0
     assert 0 <= law["dropped"] <= losses["law"]

@@ -41,7 +41,8 @@ def settings(path: Path, text: str) -> loader.Config:
         ),
         # Of our CoDel: the interval is twice 1 ms and the 100 ms that the buffer takes to drain.
         ("codel", "codel limit 82 target 10100us interval 202000us"),
-        # The FIFO below SFB has the limit. Of our SFB: 66 / 65535 and 11 / 65535, of which tc cuts off what is behind the point.
+        # The FIFO below SFB has the limit. Of our SFB: 66 / 65535 and 11 / 65535, of which tc cuts off what
+        # is behind the point.
         ("sfb", "sfb limit 2083 max 25 target 20 increment 0.001014725 decrement 0.000175479"),
     ],
 )
@@ -131,7 +132,7 @@ COUNTED: dict[str, dict[str, Any]] = {
 )
 def test_drops_by_the_law_and_by_the_full_buffer(kind: str, dropped: int, marked: int, full: int) -> None:
     """Every packet was sent, waits, or was dropped, by the law or because the buffer was full."""
-    listed = [{"kind": "htb", "drops": 99, "root": True}, {"kind": kind, **COUNTED[kind]}]
+    listed = [{"kind": "tbf", "drops": 99, "root": True}, {"kind": kind, **COUNTED[kind]}]
     assert QDISCS[kind].counts(listed) == (115, dropped, marked, full)
     with pytest.raises(LookupError):
         QDISCS[kind].counts(listed[:1])

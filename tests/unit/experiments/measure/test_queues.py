@@ -79,7 +79,7 @@ def test_whether_the_agent_has_dropped_is_known(more, dropped):
 def listed(kind, **counted):
     """tc's JSON of a port: clsact saw 200 packets, of which 150 left and 7 wait."""
     return [
-        {"kind": "htb", "root": True, "packets": 150, "qlen": 7, "drops": 99},
+        {"kind": "tbf", "root": True, "packets": 150, "qlen": 7, "drops": 99},
         {"kind": kind, "drops": 13, "packets": 150, "qlen": 7, **counted},
         {"kind": "clsact", "packets": 200, "drops": 0},
     ]
