@@ -60,7 +60,7 @@ def check(names: Collection[str], of_kernel: Collection[str] = ()) -> None:
     faults = [
         UserError(
             f"this kernel does not offer the congestion control {name!r}",
-            remedy(name, there),
+            remedy(name, found if name in of_kernel else there),
         )
         for name in sorted({*names, *of_kernel})
         if name not in (found if name in of_kernel else there) and (own(name) is None or name in of_kernel)
