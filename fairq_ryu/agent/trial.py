@@ -83,6 +83,7 @@ def faults() -> dict[str, str]:
             "queue laws": _tried(lambda: _try_queue_law(programs, server.ofport)),
             "turns": _tried(lambda: _try_turns(host.turn_program, server.ifindex)),
             "transmit queues": _tried(lambda: host.window.set_queues(server.ifindex, 2)),
+            "ingress qdiscs": _tried(lambda: programs.add_port(_policed(4))),
             "internal ports": _tried(lambda: programs.add_device(_internal(3))),
             "taildrop": _tried(lambda: _try_taildrop(server.ifindex)),
         }
@@ -114,12 +115,18 @@ def _port(number: int) -> BridgePort:
     _run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}h")
     for end in (name, f"{name}h"):
         _run("ip", "link", "set", end, "up")
-    shape = f"""qdisc add dev {name} root handle 1: htb default 1
-class add dev {name} parent 1: classid 1:1 htb rate 200mbit burst 3k cburst 3k
+    rate = "rate 200mbit burst 3080 peakrate 100gbit mtu 1540 limit 9000"
+    shape = f"""qdisc add dev {name} root handle 1: tbf {rate}
 qdisc add dev {name} parent 1:1 handle 10: bfifo limit {_BUFFER}"""
     for line in shape.splitlines():
         _run("tc", *line.split())
     return BridgePort(number, name, socket.if_nametoindex(name), "", True, True, 0)
+
+
+def _policed(number: int) -> BridgePort:
+    port = _port(number)
+    _run("tc", "qdisc", "add", "dev", port.name, "ingress")
+    return port
 
 
 def _internal(number: int) -> WindowDevice:

@@ -19,6 +19,7 @@ LOST = {
     "queue laws": "AFQ, AFCD, RED, CoDel, SFB and marking do not run; windows are lowered all the same",
     "turns": "new connections do not take turns; windows are lowered all the same",
     "transmit queues": "ports with several transmit queues are not governed",
+    "ingress qdiscs": "ports that are policed, or offloaded by hw-offload, are not governed",
     "internal ports": "data that this machine itself receives through a bridge is not governed",
     "taildrop": "experiments on the userspace datapath lose packets in batches at a full queue",
 }
