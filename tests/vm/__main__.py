@@ -160,7 +160,7 @@ def main() -> int:
                 return max(
                     result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results
                 )
-            text, content, passed = jobs.summary(results, bench.commit[:7])
+            text, content, passed = jobs.summary(results, time.strftime("%Y-%m-%d"))
             if options.results:
                 content.write(options.results)
     except CannotRun as error:

@@ -90,7 +90,7 @@ def _is_refused(run: ObjectRun) -> bool:
     return bool(run.error) and not run.error.startswith("needs ")
 
 
-def summary(results: Sequence[Result], commit: str) -> tuple[str, Results, bool]:
+def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
     """What all jobs found: a text, the same for docs/data/machines.json, and whether everything passed."""
     lines, objects, passed = [], [], 0
     ran: dict[tuple[str, str], dict[str, str]] = {}
@@ -109,7 +109,7 @@ def summary(results: Sequence[Result], commit: str) -> tuple[str, Results, bool]
         if good and result.job.datapath:
             ran.setdefault((result.machine.name, result.job.datapath), {})[result.job.name] = how
     machines = [
-        MachineRun(name=name, datapath=datapath, commit=commit, ran=jobs, **about[name])
+        MachineRun(name=name, datapath=datapath, date=date, ran=jobs, **about[name])
         for (name, datapath), jobs in ran.items()
         if name in about
     ]

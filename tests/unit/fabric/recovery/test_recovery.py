@@ -35,6 +35,7 @@ class State(NamedTuple):
     has_timestamps: bool | None = True
     fin: bool = False
     rst: bool = False
+    is_signed: bool = False
 
 
 def state(ack: int, of: FlowKey = FLOW, **more: Any) -> State:
