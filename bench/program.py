@@ -114,6 +114,10 @@ def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram
     print(f"empty program                     {baseline:7.0f} ns a packet")
     figures = [("frame that is no TCP", bytes(12) + b"\x08\x06" + bytes(46), to_2)]
     figures += [("data segment, no rule", data, to_1), ("ACK, no rule", ack, to_2)]
+    stamps = bytes([1, 1, 8, 10]) + struct.pack("!II", 7, 9)
+    blocks = bytes([1, 1, 5, 10]) + struct.pack("!II", 2000, 3448)
+    figures += [("ACK with timestamps", segment(1, 2, 101, 1949, ACK, stamps), to_2)]
+    figures += [("ACK with timestamps and SACK", segment(1, 2, 101, 1949, ACK, stamps + blocks), to_2)]
     for what, packet, index in figures:
         took = cost(ours, packet, index)
         print(f"{what:33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more than the empty program")

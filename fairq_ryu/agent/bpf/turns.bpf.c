@@ -195,7 +195,7 @@ int fq_take_turns(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	if (parse(skb, &s) != OK || !s.syn || s.rst || s.fin || s.payload)
 		return TC_ACT_UNSPEC;
-	if (has_more_options(&s))
+	if (has_more_options(skb, &s))
 		read_options(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	cfg = bpf_map_lookup_elem(&config, &zero);

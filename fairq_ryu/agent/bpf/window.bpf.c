@@ -70,7 +70,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	cfg = bpf_map_lookup_elem(&config, &zero);
 	if (!cfg || !cfg->bucket_ns)
 		return TC_ACT_UNSPEC;
-	if (has_more_options(&s))
+	if (has_more_options(skb, &s))
 		read_options(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	s.epoch = s.now / cfg->bucket_ns;

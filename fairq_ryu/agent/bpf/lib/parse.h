@@ -27,6 +27,7 @@
 #define TCP_OPT_NOP     1
 #define TCP_OPT_MSS     2
 #define TCP_OPT_WSCALE  3
+#define TCP_OPT_SACK    5
 #define TCP_OPT_TS      8
 #define TCP_OPT_TS_LEN  10
 #define TCP_OPT_MD5     19 /* RFC 2385 */
@@ -282,10 +283,25 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 	return OK;
 }
 
-/* Whether parse() has not read all options. It has in nearly all segments that are no SYN. */
-static __always_inline bool has_more_options(const struct segment *s)
+/* Whether all options are the timestamps and SACK blocks, each after two NOPs, as nearly every receiver writes them. */
+static __always_inline bool has_only_sack(struct __sk_buff *skb, const struct segment *s)
 {
-	return s->options && (s->syn || !s->ts || s->options != TS_ROOM);
+	__u8 opt[TS_ROOM + 4];
+
+	return s->options > TS_ROOM &&
+	       !bpf_skb_load_bytes(skb, s->tcp_off + sizeof(struct tcphdr), opt, sizeof(opt)) &&
+	       opt[0] == TCP_OPT_NOP && opt[1] == TCP_OPT_NOP && opt[2] == TCP_OPT_TS &&
+	       opt[3] == TCP_OPT_TS_LEN && opt[TS_ROOM] == TCP_OPT_NOP &&
+	       opt[TS_ROOM + 1] == TCP_OPT_NOP && opt[TS_ROOM + 2] == TCP_OPT_SACK &&
+	       TS_ROOM + 2 + opt[TS_ROOM + 3] == s->options;
+}
+
+/* Whether parse() has not read all options of interest. It has in nearly all segments that are no SYN. */
+static __always_inline bool has_more_options(struct __sk_buff *skb, const struct segment *s)
+{
+	if (!s->options)
+		return false;
+	return s->syn || !s->ts || (s->options != TS_ROOM && !has_only_sack(skb, s));
 }
 
 /*
