@@ -107,10 +107,11 @@ class Bench:
         outcome = boot.boot(
             how, self.kernels[machine.name], self.image(machine.suite), job.script, exchange, seconds
         )
-        say(f"{machine.name}: {job.name}: {jobs.verdict(outcome)} after {outcome.seconds:.0f} s")
+        result = jobs.Result(machine, self.kernels[machine.name].version, job, outcome, exchange)
+        say(f"{machine.name}: {job.name}: {jobs.verdict(result)[1]} after {outcome.seconds:.0f} s")
         if outcome.code is None:
             print(outcome.console, file=sys.stderr)
-        return jobs.Result(machine, self.kernels[machine.name].version, job, outcome, exchange)
+        return result
 
 
 @contextlib.contextmanager

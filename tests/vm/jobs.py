@@ -72,14 +72,6 @@ LONG = [
 ]
 
 
-def verdict(outcome: Outcome) -> str:
-    """How a job ended, in words: what pytest or the job itself says of it."""
-    if outcome.code is None:
-        return "the machine ended without a result"
-    counts = re.search(r"\d+ passed[^=]*?(?= in \d)", outcome.last)
-    return ("passed" if counts is None else counts[0]) if outcome.code == 0 else f"exit code {outcome.code}"
-
-
 def _objects(result: Result) -> list[ObjectRun]:
     file = result.exchange / "objects.jsonl"
     rows = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -90,6 +82,18 @@ def _is_refused(run: ObjectRun) -> bool:
     return bool(run.error) and not run.error.startswith("needs ")
 
 
+def verdict(result: Result) -> tuple[bool, str]:
+    """Whether a job has passed, and how it ended, in words: those of pytest, or its own."""
+    refused = [each for each in _objects(result) if _is_refused(each)]
+    outcome = result.outcome
+    if outcome.code is None:
+        return False, "the machine ended without a result"
+    if outcome.code or refused:
+        return False, f"exit code {outcome.code}" if outcome.code else f"{len(refused)} objects refused"
+    counts = re.search(r"\d+ passed[^=]*?(?= in \d)", outcome.last)
+    return True, "passed" if counts is None else counts[0]
+
+
 def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
     """What all jobs found: a text, the same for docs/data/machines.json, and whether everything passed."""
     lines, objects, passed = [], [], 0
@@ -97,12 +101,10 @@ def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
     about: dict[str, dict[str, str]] = {}
     for result in results:
         tried = _objects(result)
-        refused = [each for each in tried if _is_refused(each)]
-        good = result.outcome.code == 0 and not refused
-        how = verdict(result.outcome) if not refused else f"{len(refused)} objects refused"
+        good, how = verdict(result)
         passed += good
         lines.append(f"{result.machine.name} ({result.kernel}) {result.job.name}: {how}")
-        lines += [f"    {each.compiler} {each.object}: {each.error}" for each in refused]
+        lines += [f"    {each.compiler} {each.object}: {each.error}" for each in tried if _is_refused(each)]
         objects += tried
         if (result.exchange / "about.json").exists():
             about[result.machine.name] = json.loads((result.exchange / "about.json").read_text())

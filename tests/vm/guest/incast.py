@@ -126,6 +126,12 @@ def govern(stack, directory):
     assert until(lambda: port_status()["rule"] is not None, 120), agent.text
 
 
+def show_logs(directory):
+    """What agent and controller have said."""
+    for log in sorted(directory.glob("*.log")):
+        print(f"--- {log.name}", log.read_text(), sep="\n", flush=True)
+
+
 def port_status():
     """The agent's view of the receiver's port."""
     return next(each for each in status.ask(BRIDGE)["ports"] if each["name"] == f"{RECEIVER}p")
@@ -182,6 +188,8 @@ def measure(stack):
 
 def main():
     with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as directory:
+        # The logs go with the directory, so a failure shows them.
+        stack.push(lambda kind, *_: show_logs(Path(directory)) if kind else None)
         build(stack)
         govern(stack, Path(directory))
         found = measure(stack)

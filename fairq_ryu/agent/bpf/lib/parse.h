@@ -283,12 +283,15 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 	return OK;
 }
 
-/* Whether all options are the timestamps and SACK blocks, each after two NOPs, as nearly every receiver writes them. */
-static __always_inline bool has_only_sack(struct __sk_buff *skb, const struct segment *s)
+/*
+ * Whether all options are the timestamps and SACK blocks, each after two NOPs, as nearly every receiver writes them. Not
+ * inlined: its bytes would be part of the stack of everything that the program calls.
+ */
+__noinline int has_only_sack(struct __sk_buff *skb, const struct segment *s)
 {
 	__u8 opt[TS_ROOM + 4];
 
-	return s->options > TS_ROOM &&
+	return s && s->options > TS_ROOM &&
 	       !bpf_skb_load_bytes(skb, s->tcp_off + sizeof(struct tcphdr), opt, sizeof(opt)) &&
 	       opt[0] == TCP_OPT_NOP && opt[1] == TCP_OPT_NOP && opt[2] == TCP_OPT_TS &&
 	       opt[3] == TCP_OPT_TS_LEN && opt[TS_ROOM] == TCP_OPT_NOP &&
