@@ -15,10 +15,10 @@ SUITE=$2
 WHAT=$3
 shift 3
 NEW=$DIRECTORY/root
-# A directory that every user may enter, because some tests run as another user.
-HOME_OF=/opt/fairq_ryu
 NETWORK=/run/network
 LOG=$DIRECTORY/log
+# shellcheck source=scripts/root.sh
+. "$ROOT/scripts/root.sh"
 
 say() { echo "test-fresh: $*" >&2; }
 
@@ -57,32 +57,11 @@ make_root() {
         mapfile -t sources < <(sources_of_suite "$codename" "${sources[@]}")
         codename=$SUITE
     fi
-    # Of this machine's configuration of apt, how it reaches the mirrors: hooks of others would run in the empty root.
-    apt-config dump | grep ^Acquire:: | grep -v ::IndexTargets >"$DIRECTORY/apt.conf"
+    apt_access "$DIRECTORY/apt.conf"
     mmdebstrap --mode=root --variant=minbase --include=make \
         --aptopt="$DIRECTORY/apt.conf" \
         --dpkgopt=force-unsafe-io "$codename" "$NEW" "${sources[@]}" >"$LOG" 2>&1 \
         || cannot "mmdebstrap failed"
-}
-
-# The settings with which this machine reaches the registries.
-copy_configuration() {
-    local each
-    for each in /etc/pip.conf /etc/xdg/pip /root/.pip /root/.config/pip /etc/apt/auth.conf /etc/apt/auth.conf.d \
-        /etc/apt/trusted.gpg.d /usr/share/keyrings /usr/local/share/ca-certificates /etc/ssl/certs \
-        /etc/resolv.conf /etc/hosts; do
-        [ -e "$each" ] || continue
-        mkdir -p "$NEW$(dirname "$each")"
-        if [ -d "$each" ]; then
-            mkdir -p "$NEW$each"
-            cp -a "$each/." "$NEW$each/"
-        else
-            cp -L "$each" "$NEW$each"
-        fi
-    done
-    # Packages must not start services, as in containers: they would run in the machine's own network.
-    printf '#!/bin/sh\nexit 101\n' >"$NEW/usr/sbin/policy-rc.d"
-    chmod +x "$NEW/usr/sbin/policy-rc.d"
 }
 
 mount_system() {
@@ -92,13 +71,7 @@ mount_system() {
     mount -t proc proc "$NEW/proc"
     mount --rbind /dev "$NEW/dev"
     for each in dev/shm run tmp; do mount -t tmpfs -o mode=1777 tmpfs "$NEW/$each"; done
-    # The directories of PIP_FIND_LINKS exist inside, too.
-    for each in ${PIP_FIND_LINKS-}; do
-        if [ -d "$each" ]; then
-            mkdir -p "$NEW$each"
-            mount --bind -o ro "$each" "$NEW$each"
-        fi
-    done
+    bind_find_links "$NEW"
 }
 
 # A network namespace for Open vSwitch, the tests and the demo. /sys shows the network of the process that mounts it.
@@ -119,9 +92,6 @@ enter_root() {
     rmdir /old
 }
 
-# The names of the variables for the access to registries, and for the tests.
-passed_on() { compgen -e | grep -E '^(PIP_.*|.*_(proxy|PROXY)|SSL_CERT_(FILE|DIR)|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|FAIRQ_CONNECTIONS)$' || true; }
-
 # in_root machine|own COMMAND...: runs a command in the machine's network, or in the own network namespace.
 in_root() {
     local name enter=() environment=()
@@ -130,7 +100,7 @@ in_root() {
     shift
     # Tests interrupt programs, so SIGINT must not be ignored even if the caller of this script ignores it.
     "${enter[@]}" /usr/bin/env -i --default-signal=INT,QUIT,TERM,HUP,PIPE -C "$HOME_OF" \
-        HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH="$PATH_OF" \
         "${environment[@]}" "$@"
 }
 
@@ -188,7 +158,8 @@ else
     copy_checkout
     commit=$(git rev-parse --short HEAD)
 fi
-copy_configuration
+copy_configuration "$NEW"
+no_services "$NEW"
 mount_system
 make_network
 enter_root

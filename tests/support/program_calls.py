@@ -240,9 +240,12 @@ def in_shell(text):
 
 
 def in_script(text):
-    """The programs that a script of this repository starts, without its own functions and those of lib.sh."""
+    """The programs that a script of this repository starts, without its own functions and those of the files
+    that scripts read.
+    """
     text = re.sub(r"(?m)(^|\s)#.*", " ", text)
-    own = set(re.findall(r"(?m)^(\w+)\(\)", text + (ROOT / "scripts/lib.sh").read_text()))
+    shared = [(ROOT / "scripts" / name).read_text() for name in ("lib.sh", "root.sh")]
+    own = set(re.findall(r"(?m)^(\w+)\(\)", "\n".join([text, *shared])))
     text = re.sub(r"'[^']*'", "X", text)
     text = text.replace('"${AS_ROOT[@]}"', " ").replace("run_logged", " ")
     # Quoted text is for users, unless it contains a command.

@@ -103,9 +103,8 @@ class Bench:
         """Run a job in a machine."""
         say(f"{machine.name}, {self.kernels[machine.name].version}: {job.name} ...")
         exchange = Path(tempfile.mkdtemp(prefix=f"{machine.name}-", dir=self.work))
-        seconds = job.seconds * (1 if how == "tcg" else 0.25)
         outcome = boot.boot(
-            how, self.kernels[machine.name], self.image(machine.suite), job.script, exchange, seconds
+            how, self.kernels[machine.name], self.image(machine.suite), job.script, exchange, job.seconds
         )
         result = jobs.Result(machine, self.kernels[machine.name].version, job, outcome, exchange)
         say(f"{machine.name}: {job.name}: {jobs.verdict(result)[1]} after {outcome.seconds:.0f} s")
@@ -140,6 +139,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=1800, help="time limit for COMMAND")
     parser.add_argument("command", nargs="*", help="run this instead")
     options = parser.parse_args()
+    if options.out and len(options.machine or ()) != 1:
+        parser.error("--out needs one --machine")
     machines = [MACHINES[name] for name in options.machine or MACHINES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
@@ -156,7 +157,7 @@ def main() -> int:
             say(f"QEMU with {how}; {time.monotonic() - begun:.0f} s until here")
             results = [bench.run(machine, job, how) for machine in machines for job in work_list]
             if options.command:
-                if options.out and len(results) == 1:
+                if options.out:
                     shutil.copytree(results[0].exchange / "out", options.out, dirs_exist_ok=True)
                 return max(
                     result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results

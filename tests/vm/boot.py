@@ -76,7 +76,7 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
         options += ["-drive", f"file={image},format=raw,if=virtio,snapshot=on"]
     options += ["-virtfs", f"local,path={exchange},mount_tag=exchange,security_model=none"]
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="fairq-vm-") as scratch:
+    with tempfile.TemporaryDirectory(dir=exchange.parent) as scratch:
         # setpriv: the machine ends with the program that waits for it.
         machine = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", QEMU, *options],

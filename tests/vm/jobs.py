@@ -90,8 +90,10 @@ def verdict(result: Result) -> tuple[bool, str]:
         return False, "the machine ended without a result"
     if outcome.code or refused:
         return False, f"exit code {outcome.code}" if outcome.code else f"{len(refused)} objects refused"
-    counts = re.search(r"\d+ passed[^=]*?(?= in \d)", outcome.last)
-    return True, "passed" if counts is None else counts[0]
+    counts = re.search(r"(\d+ \w+, )*\d+ \w+(?= in \d)", outcome.last)  # of pytest
+    if counts is None:
+        return True, "passed"
+    return "passed" in counts[0], counts[0]
 
 
 def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
@@ -108,8 +110,9 @@ def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
         objects += tried
         if (result.exchange / "about.json").exists():
             about[result.machine.name] = json.loads((result.exchange / "about.json").read_text())
-        if good and result.job.datapath:
-            ran.setdefault((result.machine.name, result.job.datapath), {})[result.job.name] = how
+        if result.job.datapath:
+            row = ran.setdefault((result.machine.name, result.job.datapath), {})
+            row[result.job.name] = how if good else f"failed: {how}"
     machines = [
         MachineRun(name=name, datapath=datapath, date=date, ran=jobs, **about[name])
         for (name, datapath), jobs in ran.items()

@@ -7,6 +7,7 @@ import lzma
 import shutil
 import subprocess
 import tarfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.vm.machines import CannotRun, Machine
 # What the initramfs needs to find the root file system. Kernels have some of them built in, or not at all.
 _MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "9pnet_virtio", "9p")
 _PARTS = ("linux-image-", "linux-binary-", "linux-modules-", "linux-base-")
+_KEPT_SECONDS = 14 * 86400
 _INIT = """#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /root
 /bin/busybox mount -t proc proc /proc
@@ -66,8 +68,17 @@ def kernel(machine: Machine, apt: Apt, cache: Path) -> Kernel:
         _build(tree, home, _busybox(apt, machine, home))
         for each in (tree, home / "packages"):
             shutil.rmtree(each)
-        (home / "complete").touch()
+    used(home)
     return Kernel((home / "version").read_text(), home / "vmlinuz", home / "initramfs", home / "modules.ext4")
+
+
+def used(home: Path) -> None:
+    """Note that what is kept in ``home`` is complete and used now, and remove its siblings of long ago."""
+    (home / "complete").touch()
+    for other in home.parent.iterdir():
+        mark = other / "complete"
+        if mark.exists() and time.time() - mark.stat().st_mtime > _KEPT_SECONDS:
+            shutil.rmtree(other)
 
 
 def _busybox(apt: Apt, machine: Machine, home: Path) -> bytes:

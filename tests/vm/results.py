@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,9 @@ FILE = ROOT / "docs/data/machines.json"
 
 @dataclass(frozen=True, slots=True)
 class MachineRun:
-    """What was run on a machine with one datapath. A newer entry with both replaces it."""
+    """What was run on a machine with one datapath. A newer entry with both replaces it; with the same kernel,
+    only the results of what was run again.
+    """
 
     name: str
     """Of the machine: a word"""
@@ -92,7 +94,11 @@ class Results:
 
     def with_newer(self, newer: Results) -> Results:
         """This and what is newer, in the order of kernels."""
-        machines = {each.key: each for each in (*self.machines, *newer.machines)}
+        machines = {each.key: each for each in self.machines}
+        for each in newer.machines:
+            old = machines.get(each.key)
+            same = old is not None and old.kernel == each.kernel
+            machines[each.key] = replace(each, ran={**old.ran, **each.ran}) if old and same else each
         objects = {each.key: each for each in (*self.objects, *newer.objects)}
         return Results(
             tuple(sorted(machines.values(), key=lambda each: (_numbers(each.kernel), each.key))),

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from fairq_ryu.config import programs
 from tests.vm.apt import Apt
-from tests.vm.kernels import make_image
+from tests.vm.kernels import make_image, used
 from tests.vm.machines import CannotRun, Machine
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CHECKOUT = Path("opt/fairq_ryu")
 _SCRIPT = ROOT / "scripts/make-root.sh"
+_FUNCTIONS = ROOT / "scripts/root.sh"
 # What set-up looks for beside the programs of fairq_ryu/config/programs.txt.
 _ALSO = ("mininet", "libbpf-dev", "linux-libc-dev", "python3-venv", "git", "bpftool")
 
@@ -38,13 +39,13 @@ def base(machine: Machine, apt: Apt, cache: Path, whole: bool) -> Path:
     if whole:
         wanted += [*sorted({each.package for each in programs.needed("run", "build")}), *_ALSO]
     packages = apt.closure(wanted, machine.suite)
-    named = "\n".join([_SCRIPT.read_text(), *sorted(each.file for each in packages)])
+    named = "\n".join([_SCRIPT.read_text(), _FUNCTIONS.read_text(), *sorted(each.file for each in packages)])
     home = cache / "roots" / f"{machine.suite}-{hashlib.sha256(named.encode()).hexdigest()[:16]}"
     if not (home / "complete").exists():
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
         _run(home / "log", "root", home / "tree", machine.suite, apt.sources, *wanted)
-        (home / "complete").touch()
+    used(home)
     return home / "tree"
 
 
@@ -59,8 +60,11 @@ def set_up(tree: Path, work: Path, commit: str, *arguments: str) -> Path:
 
 
 def objects(root: Path) -> list[Path]:
-    """The compiled eBPF objects of a root's checkout."""
-    return sorted((root / CHECKOUT / "fairq_ryu").rglob("*.bpf.o"))
+    """The compiled eBPF objects of a root's checkout. Raises :class:`CannotRun` if there are none."""
+    found = sorted((root / CHECKOUT / "fairq_ryu").rglob("*.bpf.o"))
+    if not found:
+        raise CannotRun(f"set-up has compiled no eBPF object in {root}")
+    return found
 
 
 def compiler(root: Path) -> str:
@@ -78,11 +82,14 @@ def finish(root: Path, image: Path) -> None:
 
 
 def commit_of(name: str) -> str:
-    """The commit that ``name`` means in this checkout."""
-    return subprocess.run(
+    """The commit that ``name`` means in this checkout. Raises :class:`CannotRun`."""
+    done = subprocess.run(
         ["git", "-C", ROOT, "rev-parse", "--verify", f"{name}^{{commit}}"],
-        capture_output=True, text=True, check=True,
-    ).stdout.strip()  # fmt: skip
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise CannotRun(f"{name} is no commit of {ROOT}: {done.stderr.strip()}")
+    return done.stdout.strip()
 
 
 def cache_directory() -> Path:

@@ -64,7 +64,10 @@ def main():
     kernel = tuple(int(each) for each in platform.release().split("-")[0].split("+")[0].split(".")[:2])
     lib = load_library()
     for directory in map(Path, sys.argv[1:]):
-        for path in sorted(directory.glob("*.bpf.o")):
+        objects = sorted(directory.glob("*.bpf.o"))
+        if not objects:
+            sys.exit(f"{directory} has no objects")
+        for path in objects:
             print(json.dumps({"compiler": directory.name, **load(lib, path, kernel)}), flush=True)
 
 
