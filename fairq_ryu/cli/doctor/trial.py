@@ -24,6 +24,9 @@ LOST = {
     "taildrop": "experiments on the userspace datapath lose packets in batches at a full queue",
 }
 
+# Of what kernels that are in the table lack, too.
+_REMEDIES = {"ingress qdiscs": "boot Linux 6.6 or newer, or let such ports be policed elsewhere"}
+
 
 def run(module: str) -> dict[str, str]:
     """What ``main`` of a module finds: by what it tried, the fault. If it cannot run, nothing works."""
@@ -50,7 +53,7 @@ def check_programs() -> list[Check]:
     good = [each for each in LOST if not faults[each]]
     found = "a window was lowered in an ACK through a veth pair; loaded too: " + ", ".join(good)
     lacks = [
-        Check(f"without {each}", "warn", f"{lost} ({faults[each]})", advice)
+        Check(f"without {each}", "warn", f"{lost} ({faults[each]})", _REMEDIES.get(each, advice))
         for each, lost in LOST.items()
         if faults[each]
     ]
