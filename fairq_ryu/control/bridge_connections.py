@@ -25,9 +25,10 @@ A bridge that joins passes these states, each ended by its reply:
 It is then a bridge of the fabric (*paths*), or one beside it. To one that is left alone (*windows* by the
 setting or in words) nothing is sent. In *normal*, one rule of ours is installed if there is no other: it
 forwards as a learning switch, because Open vSwitch removes all rules of a bridge when it gets its first
-controller. It waits until it is known to close no loop. If it would, and the bridge asks for *normal*, it is
-left out. Copies of segments come from the agent, not from rules here:
-such a rule would end the owner's own pipeline, and on a second bridge nothing tells that the port is a link.
+controller. It waits until it is known to close no loop, and is sent if there is still no other rule. If it
+would close one, and the bridge asks for *normal*, it waits until the loop has gone. Copies of segments come
+from the agent, not from rules here: such a rule would end the owner's own pipeline, and on a second bridge
+nothing tells that the port is a link.
 
 Descriptions are requested again every :data:`ASK_AGAIN` seconds. If the way changes while a bridge is
 connected, it leaves the former way and joins anew. When it leaves *paths*, our rules are removed, and the
@@ -96,6 +97,7 @@ class BridgeConnections:
         self._describing.pop(datapath.id, None)
         self._words.pop(datapath.id, None)
         self._looped.pop(datapath.id, None)
+        self.fabric.loops.remove(datapath.id)  # an earlier connection
         if self.setting is not None:
             self._join(datapath, self.setting)
             return
@@ -142,7 +144,9 @@ class BridgeConnections:
                 _HOW_TO_ASK,
             )
         self.windows.inventory.remove(datapath.id)
-        self.fabric.bridge_connected(datapath, ports_of(datapath), rules, time.monotonic())
+        now = time.monotonic()
+        self.fabric.bridge_connected(datapath, ports_of(datapath), rules, now)
+        self.fabric.loops.search(now)
         self.rerouting.notify()
         self._joined(datapath, Way.PATHS)
 
@@ -180,7 +184,7 @@ class BridgeConnections:
         dpid, ports = datapath.id, ports_of(datapath)
         bridge = Beside(datapath, Way.NORMAL, found.others, {port.number: port.name for port in ports})
         self._leave_fabric(dpid)
-        # The first bridge of all has no link to another.
+        # The first bridge has no link to another. It is looked at as well: a cable may lead back to it.
         loopless = loopless or self.windows.inventory.connected <= {dpid}
         self.windows.inventory.add(bridge)
         if not found.others:
@@ -195,34 +199,57 @@ class BridgeConnections:
         self._tidy(datapath, found, loopless)
         self._joined_beside(datapath, bridge)
 
-    def _decided(self, datapath: Datapath, loop: bool) -> None:
-        """It is known whether a bridge without rules of others is part of a loop."""
+    def _decided(self, datapath: Datapath, linked: bool, looped: bool) -> bool:
+        """It is known whether a loop is linked to a bridge without rules of others, and whether the bridge is
+        part of one. Returns whether the bridge must not forward.
+        """
         dpid = datapath.id
         bridge = self.windows.inventory.beside(dpid)
+        asked = self._asked(dpid) is not None
+        loop = looped if asked else linked
         if bridge is None or bridge.datapath is not datapath or bridge.in_loop is loop:
-            return
-        bridge.in_loop = loop
-        if not loop:  # others may have installed rules meanwhile
-            Sender.send([(datapath, beside.forward(datapath, beside_others=True))])
-        elif self._asked(dpid) is None:
-            self.log.warning(
-                "bridge %s: it has no rules and is part of a loop, so it is governed by paths, but nobody "
-                "asks for it: %s",
-                dpid_text(dpid),
-                _HOW_TO_ASK,
-            )
-            self.reporter.bridge(dpid, connected=False)
-            self.fabric.loops.remove(dpid)
-            self._looped[dpid] = datapath
-            Sender.send(self._listing.start(datapath))
-        else:
+            return loop
+        forwarded, bridge.in_loop = bridge.in_loop is False, loop
+        if not loop:
+            Sender.send(self._counting.ask(datapath, functools.partial(self._loopless, bridge)))
+            return False
+        if forwarded:
             Sender.send([(datapath, beside.remove(datapath, beside.OF_NORMAL))])
+        if asked:
             self.log.warning(
                 "bridge %s: it forwards nothing: it has no rules, is part of a loop, and asks for normal. "
                 "Ask for paths: %s",
                 dpid_text(dpid),
                 _HOW_TO_ASK,
             )
+            return True
+        self.log.warning(
+            "bridge %s: it has no rules and is part of a loop, so it is governed by paths, but nobody "
+            "asks for it: %s",
+            dpid_text(dpid),
+            _HOW_TO_ASK,
+        )
+        self.reporter.bridge(dpid, connected=False)
+        self._unwatch(datapath)
+        self._looped[dpid] = datapath
+        Sender.send(self._listing.start(datapath))
+        return True
+
+    def _loopless(self, bridge: Beside, found: RuleCount) -> None:
+        """A bridge that waited for its links closes no loop. Others may have installed rules meanwhile."""
+        datapath = bridge.datapath
+        if self.windows.inventory.beside(datapath.id) is not bridge or bridge.in_loop:
+            return
+        bridge.others = found.others
+        if found.others:
+            self._unwatch(datapath)
+        else:
+            Sender.send([(datapath, beside.forward(datapath, beside_others=True))])
+
+    def _unwatch(self, datapath: Datapath) -> None:
+        """A bridge is not looked at for loops any more."""
+        if self.fabric.loops.remove(datapath.id):
+            Sender.send([(datapath, beside.remove(datapath, beside.DISCOVERS))])
 
     def _may_loop(self, dpid: int) -> bool:
         """Whether a bridge of the fabric would be part of a loop if it forwarded as a learning switch."""
@@ -266,8 +293,7 @@ class BridgeConnections:
         )
         self.reporter.bridge(dpid, connected=False)
         self._looped.pop(dpid, None)
-        if self.fabric.loops.remove(dpid):
-            Sender.send([(datapath, beside.remove(datapath, beside.DISCOVERS))])
+        self._unwatch(datapath)
         loopless = before is Way.PATHS and not self._may_loop(dpid)
         if before is Way.PATHS:
             self.fabric.bridge_disconnected(datapath)

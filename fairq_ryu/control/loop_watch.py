@@ -3,17 +3,23 @@
 Theory of operation
 -------------------
 
-A bridge without rules waits for the rule that forwards until discovery frames have shown its links, as they
-do in the fabric (:mod:`~fairq_ryu.control.link_discovery`). Bridges that have the rule already are looked at
-with it, so the last one of a loop always finds the others:
+Discovery frames show the links of bridges without rules of others, as they do in the fabric
+(:mod:`~fairq_ryu.control.link_discovery`). A search starts when there may be a new link: when such a bridge
+connects, when one of its ports is added or comes up, and when a bridge joins the fabric.
 
-- A group of connected bridges with as many links as bridges, or more, has a loop. Links to bridges of the
-  fabric count as links to one bridge.
-- No bridge of such a group gets the rule, and those that have it lose it.
+- All these bridges are looked at, those that have the rule that forwards, too. So the last one of a loop
+  always finds the others.
+- A round ends when frames have left all ports and have had the time to arrive. Every port that has heard
+  another is linked with it, in whatever direction. All bridges of the fabric count as one.
+- Each bridge is told whether a loop is linked to it, and whether it is part of one
+  (:mod:`~fairq_ryu.fabric.topology.loops`). It answers whether it waits for the loop to go.
+- While a bridge waits, rounds follow each other. A link is gone when its port is down, or when it was silent
+  for two rounds.
 
-What is between two bridges and swallows discovery frames (a switch of others) hides a loop. Frames are sent
-only while a bridge waits, and only then the bridges pass them to the controller. Bounded: one entry for each
-connected bridge, and one for each of its ports.
+What is between two bridges and swallows discovery frames (a switch of others) hides a loop, and a new link
+between switches of others starts no search. Frames are sent only during a search, and only then the bridges
+pass them to the controller: hosts can send such frames, too. Bounded: one entry for each connected bridge,
+one for each of its ports, and one for each pair of ports that hear each other.
 """
 
 from __future__ import annotations
@@ -27,59 +33,71 @@ from fairq_ryu.control.link_probes import LinkProbes
 from fairq_ryu.control.sender import Sender
 from fairq_ryu.fabric.topology import loops
 from fairq_ryu.fabric.topology.graph import Topology
+from fairq_ryu.fabric.topology.link_watch import DirectedLink
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import beside
 from fairq_ryu.openflow.pipeline import Datapath
 
-Decided = Callable[[bool], object]
-_FABRIC = -1
+Decided = Callable[[bool, bool], bool]
 _SWEEPS = 1
 
 
 @dataclass(eq=False)
 class _Watched:
-    """A bridge: the states of its ports (number, up), and whether it waits for the rule."""
+    """A bridge: the numbers of its ports that are up, and whether it waits for the rule."""
 
-    ports: dict[int, bool]
+    up: set[int]
     decided: Decided
     waits: bool
 
 
 class _Search:
-    """One search for links, as long as bridges wait. ``bridges`` are those that are watched."""
+    """Rounds in which discovery frames are sent. ``bridges`` are those that are watched."""
 
     def __init__(
         self, settle: float, sender: Sender, bridges: Mapping[int, Datapath], log: logging.Logger
     ) -> None:
+        # Its ports are those that are up. It is told of no link: it decides when a round is over.
         self.topology = Topology(settle, _SWEEPS)
-        self.probes = LinkProbes(bridges, self.topology, sender)
-        self.discovery = LinkDiscovery(bridges, self.topology, self.probes, log)
-        self.to_fabric: set[PortKey] = set()  # ports whose frames arrive at bridges of the fabric
+        self._probes = LinkProbes(bridges, self.topology, sender)
+        self.discovery = LinkDiscovery(bridges, self.topology, self._probes, log)
+        self.heard: set[DirectedLink] = set()
+        self._before: set[DirectedLink] = set()  # heard in the round before
 
-    def add(self, datapath: Datapath, ports: Mapping[int, bool], now: float) -> None:
+    def add(self, datapath: Datapath, up: Iterable[int], now: float) -> None:
         """Look at the links of a bridge, too."""
         Sender.send([(datapath, beside.discovery(datapath))])
-        self.topology.add_switch(datapath.id, ports.items(), now)
-        self.probes.bridge_connected(datapath, new=True)
+        self.topology.add_switch(datapath.id, [(number, True) for number in up], now)
+        self._probes.bridge_connected(datapath, new=True)
 
     def remove(self, dpid: int) -> None:
         """Look at a bridge no more."""
-        self.probes.bridge_disconnected(dpid)
+        for port in self.topology.ports(dpid):
+            self.remove_port(port)
+        self._probes.bridge_disconnected(dpid)
         self.topology.remove_switch(dpid)
         self.topology.forget_switch(dpid)
-        self.to_fabric = {port for port in self.to_fabric if port.dpid != dpid}
 
-    def found(self, now: float) -> list[tuple[int, int]] | None:
-        """Send the frames that are due. Returns all links, as pairs of bridges; None: not all are known."""
+    def remove_port(self, port: PortKey) -> None:
+        """A port is down, or was removed."""
+        self.topology.remove_port(port)
+        self.heard = {link for link in self.heard if port not in link}
+        self._before = {link for link in self._before if port not in link}
+
+    def next_round(self, now: float) -> None:
+        """Look at all links again."""
+        self._before, self.heard = self.heard, set()
+        for port in list(self.topology.ports_up()):
+            self.topology.add_port(port, True, now)
+
+    def found(self, now: float) -> set[DirectedLink] | None:
+        """Send the frames that are due. Returns all links; None: the round is not over."""
         for port, message in self.discovery.due(now):
-            self.probes.frame_sent(port)
+            self._probes.frame_sent(port)
             Sender.send([message])
-        self.probes.confirm()
+        self._probes.confirm()
         self.topology.decide(now)
-        if not self.topology.settled:
-            return None
-        links = [(a.dpid, b.dpid) for a, b in self.topology.links()]
-        return links + [(port.dpid, _FABRIC) for port in self.to_fabric]
+        return None if self.topology.waits else self.heard | self._before
 
 
 class LoopWatch:
@@ -102,19 +120,17 @@ class LoopWatch:
         forwards: bool,
     ) -> None:
         """A bridge has connected, with these ports (number, and whether each is up). ``forwards``: it has the
-        rule. ``decided`` is called with whether the bridge is part of a loop: once if it waits for that, and
-        again whenever a loop through it is found.
+        rule. ``decided`` is called after each round with whether a loop is linked to the bridge, and whether
+        the bridge is part of one; it returns whether the bridge waits for the loop to go.
         """
         dpid = datapath.id
         self.remove(dpid)
         self.bridges[dpid] = datapath
-        self._watched[dpid] = _Watched(dict(ports), decided, not forwards)
-        if self._search is not None:
-            self._search.add(datapath, self._watched[dpid].ports, now)
-        elif not forwards:
-            self._search = _Search(self._settle, self._sender, self.bridges, self._log)
-            for each, watched in self._watched.items():
-                self._search.add(self.bridges[each], watched.ports, now)
+        self._watched[dpid] = _Watched({number for number, up in ports if up}, decided, not forwards)
+        if self._search is None:
+            self.search(now)
+        else:
+            self._search.add(datapath, self._watched[dpid].up, now)
 
     def remove(self, dpid: int) -> bool:
         """A bridge is not watched any more: it has disconnected, or is governed in another way. Returns
@@ -127,23 +143,35 @@ class LoopWatch:
         if self._search is None:
             return False
         self._search.remove(dpid)
-        self._end_search()
         return True
+
+    def search(self, now: float) -> None:
+        """There may be a new link: look at all of them."""
+        if self._search is not None:
+            self._search.next_round(now)
+        elif self._watched:
+            self._search = _Search(self._settle, self._sender, self.bridges, self._log)
+            for dpid, watched in self._watched.items():
+                self._search.add(self.bridges[dpid], watched.up, now)
 
     def port_changed(self, port: PortKey, up: bool, now: float) -> None:
         """A port of a bridge was added, or has changed."""
-        if port.dpid in self.bridges:
-            self._watched[port.dpid].ports[port.port] = up
-            if self._search is not None:
-                self._search.topology.port_changed(port, up, now)
+        watched = self._watched.get(port.dpid)
+        if not up:
+            self.port_removed(port)
+        elif watched is not None and port.port not in watched.up:
+            watched.up.add(port.port)
+            if self._search is None:
+                self.search(now)
+            else:
+                self._search.topology.add_port(port, True, now)
 
     def port_removed(self, port: PortKey) -> None:
         """A port of a bridge was removed."""
         if port.dpid in self.bridges:
-            self._watched[port.dpid].ports.pop(port.port, None)
+            self._watched[port.dpid].up.discard(port.port)
             if self._search is not None:
-                self._search.topology.remove_port(port)
-                self._search.to_fabric.discard(port)
+                self._search.remove_port(port)
 
     @property
     def waiting(self) -> list[int]:
@@ -155,29 +183,22 @@ class LoopWatch:
         of these.
         """
         source = None if self._search is None else self._search.discovery.source_of(data, now)
-        if self._search is None or source is None or source.dpid not in self.bridges:
+        if self._search is None or source is None or not self._search.topology.has_port(source):
             return False
-        if target.dpid in self.bridges:
-            self._search.discovery.received(data, target, now)
-        else:
-            self._search.to_fabric.add(source)
+        self._search.heard.add((source, target))
         return True
 
     def tick(self, now: float) -> None:
-        """Send the frames that are due, and decide if all links are known."""
+        """Send the frames that are due, and decide if a round is over."""
         links = None if self._search is None else self._search.found(now)
-        if links is None:
+        if self._search is None or links is None:
             return
-        for group, loop in list(loops.groups(self.bridges, links)):
-            for dpid in sorted(group - {_FABRIC}):
+        for group, looped in list(loops.groups(self.bridges, links)):
+            for dpid in sorted(group):
                 watched = self._watched[dpid]
-                if watched.waits or loop:
-                    watched.waits = False
-                    watched.decided(loop)
-        self._end_search()
-
-    def _end_search(self) -> None:
-        """If no bridge waits, they pass no discovery frames any more: hosts can send such frames, too."""
-        if self._search is not None and not self.waiting:
+                watched.waits = watched.decided(bool(looped), dpid in looped)
+        if self.waiting:
+            self._search.next_round(now)
+        else:
             self._search = None
             Sender.send((each, beside.remove(each, beside.DISCOVERS)) for each in self.bridges.values())

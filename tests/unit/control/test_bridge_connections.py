@@ -73,8 +73,15 @@ class Made:
 
     @property
     def changes(self) -> list[Any]:
-        """What was sent that changes something in the bridge."""
-        return [each for each in self.bridge.sent if type(each).__name__ in CHANGES]
+        """What was sent that changes something in the bridge, without the rule for discovery frames."""
+        found = [each for each in self.bridge.sent if type(each).__name__ in CHANGES]
+        return [each for each in found if getattr(each, "cookie", None) != beside.COOKIE_DISCOVERY]
+
+    @property
+    def discovers(self) -> bool | None:
+        """What was sent last about the rule for discovery frames: that it is there, or not; None: nothing."""
+        found = [each for each in self.bridge.sent if getattr(each, "cookie", 0) == beside.COOKIE_DISCOVERY]
+        return found[-1].command == ofp.OFPFC_ADD if found else None
 
     @property
     def forwards(self) -> bool:
@@ -151,17 +158,59 @@ def test_the_rule_that_forwards_is_not_installed_twice(alone):
 
 def test_a_bridge_that_is_not_the_first_waits_for_its_links(made):
     made.join()
-    assert made.way is Way.NORMAL and [each.cookie for each in made.changes] == [beside.COOKIE_DISCOVERY]
+    assert made.way is Way.NORMAL and made.changes == [] and made.discovers
     limit, _ = made.site.windows.inventory.limits(7, False)
     assert limit.startswith("nothing is forwarded yet")
     made.clear()
-    made.connections._decided(made.bridge, False)
+    assert not made.connections._decided(made.bridge, False, False)
+    assert made.changes == []
+    made.count(EMPTY)
     assert made.forwards and len(made.site.windows.inventory.limits(7, False)) == 1
+
+
+def test_the_first_bridge_forwards_at_once_and_is_looked_at(alone):
+    """A cable may lead from it to itself."""
+    alone.join()
+    assert alone.forwards and alone.discovers and 7 in alone.site.fabric.loops.bridges
+    alone.clear()
+    assert alone.connections._decided(alone.bridge, True, True)
+    assert alone.changes[0].command == ofp.OFPFC_DELETE and alone.changes[0].cookie == beside.COOKIE_NORMAL
+
+
+def test_a_bridge_that_others_have_given_rules_while_it_waited_gets_none(made):
+    made.join()
+    made.connections._decided(made.bridge, False, False)
+    made.count(FOREIGN)
+    made.connections._decided(made.bridge, False, False)
+    assert made.changes == [] and made.discovers is False
+    assert "7 rules of others" in made.site.windows.inventory.limits(7, False)[-1]
+    assert 7 not in made.site.fabric.loops.bridges
+
+
+def test_a_loop_that_closes_while_the_rules_are_counted_keeps_the_rule_out(made):
+    made.join("fairq_ryu: normal")
+    made.connections._decided(made.bridge, False, False)
+    made.connections._decided(made.bridge, True, True)
+    made.count(EMPTY)
+    assert not any(each.command == ofp.OFPFC_ADD for each in made.changes)
+
+
+@pytest.mark.parametrize(("words", "waits"), [("", True), ("fairq_ryu: normal", False)])
+def test_a_bridge_that_hangs_on_a_loop_forwards_if_it_asks_for_that(made, words, waits):
+    made.join(words)
+    assert made.connections._decided(made.bridge, True, False) is waits
+
+
+def test_a_bridge_that_joins_the_fabric_starts_a_search(made):
+    searches: list[float] = []
+    made.site.fabric.loops.search = searches.append
+    made.join("fairq_ryu: paths")
+    assert len(searches) == 1
 
 
 def test_in_a_loop_a_bridge_that_nobody_asks_about_is_governed_by_paths(made, caplog):
     made.join()
-    made.connections._decided(made.bridge, True)
+    made.connections._decided(made.bridge, True, True)
     made.list_rules(rule(beside.COOKIE_DISCOVERY))
     assert made.way is Way.PATHS and made.site.fabric.bridges[7] is made.bridge
     assert 7 not in made.site.fabric.loops.bridges
@@ -175,22 +224,26 @@ def test_in_a_loop_a_bridge_that_nobody_asks_about_is_governed_by_paths(made, ca
 
 def test_rules_that_others_have_installed_meanwhile_stay(made):
     made.join()
-    made.connections._decided(made.bridge, True)
-    made.clear()
-    made.list_rules(rule(beside.COOKIE_DISCOVERY), THEIRS)
-    assert made.way is Way.NORMAL and made.changes == []
+    made.connections._decided(made.bridge, True, True)
+    made.list_rules(THEIRS)
+    assert made.way is Way.NORMAL and made.changes == [] and made.discovers is False
 
 
 def test_in_a_loop_a_bridge_that_asks_for_normal_forwards_nothing_and_says_so(made, caplog):
     made.join("fairq_ryu: normal")
-    made.connections._decided(made.bridge, False)
+    made.connections._decided(made.bridge, False, False)
+    made.count(EMPTY)
     made.clear()
-    made.connections._decided(made.bridge, True)  # another has closed a loop
-    made.connections._decided(made.bridge, True)
+    assert made.connections._decided(made.bridge, True, True)  # another has closed a loop
+    assert made.connections._decided(made.bridge, True, True)
     (removal,) = made.changes
     assert (removal.command, removal.cookie) == (ofp.OFPFC_DELETE, beside.COOKIE_NORMAL)
     limit, _ = made.site.windows.inventory.limits(7, False)
     assert "part of a loop; ask for paths" in limit and "Ask for paths" in caplog.text
+    made.clear()
+    made.connections._decided(made.bridge, False, False)  # it has gone
+    made.count(EMPTY)
+    assert made.forwards
 
 
 def test_a_bridge_that_leaves_paths_with_several_links_waits(made):
