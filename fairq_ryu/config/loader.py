@@ -20,7 +20,8 @@ from fairq_ryu.model import PortMode, Service
 from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
 
-_A_SERVICE = re.compile(r"services?(?:[\W_]+(.*))?", re.I)
+# Not with "_": OpenStack has [service_user] and [service_token] in such files.
+_A_SERVICE = re.compile(r"services?(?:[\s.:-]+(.*))?", re.I)
 
 
 class Config:

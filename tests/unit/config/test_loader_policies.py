@@ -320,5 +320,6 @@ def test_a_foreign_policy_s_interval_must_fit_the_lease(foreign, monkeypatch):
             choose("foreign", Config())
 
 
-def test_the_section_of_an_unknown_program_is_ignored(write, foreign):
-    assert loader.load([write("[restapi]\nport = none\n")]).as_dict() == Config().as_dict()
+@pytest.mark.parametrize("section", ["restapi", "service_user", "service_token"])
+def test_the_section_of_an_unknown_program_is_ignored(write, foreign, section):
+    assert loader.load([write(f"[{section}]\nport = none\n")]).as_dict() == Config().as_dict()
