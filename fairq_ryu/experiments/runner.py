@@ -90,7 +90,12 @@ def _saved(assembled: Mapping[str, Any], out: Path) -> Path:
     except OSError as error:
         failed = f"the result cannot be written to {out}: {error.strerror}"
     try:
-        spare = result.save(assembled, Path(tempfile.mkdtemp(prefix="fairq-result-")))
+        place = Path(tempfile.mkdtemp(prefix="fairq-result-"))
+        try:
+            spare = result.save(assembled, place)
+        except OSError:
+            place.rmdir()
+            raise
     except OSError:
         raise UserError(f"{failed}; nothing but the table is left", "make room, and run it again") from None
     raise UserError(f"{failed}; it is in {spare}", f"make room, and move it to {out / result.FILE_NAME}")

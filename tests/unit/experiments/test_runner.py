@@ -20,9 +20,16 @@ def test_a_result_without_room_is_saved_elsewhere_or_the_error_says_so(tmp_path,
         return directory / "result.json"
 
     monkeypatch.setattr(runner.result, "save", save)
-    monkeypatch.setattr(runner.tempfile, "mkdtemp", lambda prefix: str(tmp_path / prefix))
+    monkeypatch.setattr(runner.tempfile, "mkdtemp", lambda prefix: _made(tmp_path / prefix))
     with pytest.raises(
         UserError, match=f"cannot be written to {tmp_path}/out: No space left on device; {words}"
     ):
         runner._saved({}, tmp_path / "out")
-    assert places == [tmp_path / "out", tmp_path / "fairq-result-"]
+    spare = tmp_path / "fairq-result-"
+    assert places == [tmp_path / "out", spare]
+    assert spare.exists() == (full == 1)  # an empty one is not left
+
+
+def _made(directory):
+    directory.mkdir()
+    return str(directory)
