@@ -16,7 +16,7 @@ from mininet_topos.qdiscs import PortQdisc
 
 # A frame may be so much longer than the payload of Ethernet: its header and two VLAN tags, and some room.
 _FRAME_ROOM = 40
-# Of the shortest time between two frames: no limit. It must be higher than the rate.
+# tbf takes `mtu` only with a peak rate. This one is too high to limit anything.
 _PEAK = 100_000_000_000
 
 
