@@ -88,3 +88,23 @@ def test_a_leaf_spine_of_empty_secure_bridges_carries_broadcasts_and_no_storm(fa
     said = fabric.controller_says()
     assert said.count("part of a loop, so it is governed by paths") == len(fabric.switches)
     assert "other_config:dp-desc" in said
+
+
+def test_a_link_that_closes_a_loop_later_is_found(fabric):
+    """Until then the bridges forward by themselves."""
+    leaf, spine = "leaf2", "spine2"
+    fabric.net.configLinkStatus(leaf, spine, "down")
+    fabric.start_controller(wait=False)
+    here, *others = fabric.hosts
+    pings = [f"ping -c1 -W1 {fabric.address(other)}" for other in others]
+
+    def all_reached():
+        return all(" 0% packet loss" in fabric[here].cmd(ping) for ping in pings)
+
+    assert until(all_reached, 60)
+    assert {each["way"] for each in fabric.rest("switches")} == {"normal"}
+    fabric.net.configLinkStatus(leaf, spine, "up")
+    fabric[here].cmd("ping -b -c1 -W1 10.255.255.255")  # it circles
+    assert until(lambda: {each["way"] for each in fabric.rest("switches")} == {"paths"}, 60)
+    fabric.wait_until_settled()
+    assert until(all_reached)
