@@ -26,6 +26,9 @@ _HEAD = struct.Struct("=IHHII")
 _TCMSG = struct.Struct("=B3xiIII")
 _ATTRIBUTE = struct.Struct("=HH")
 _BUFFER = 1 << 20
+# The sequence number of the questions of this process. The kernel tells those who listen that a qdisc was
+# asked for as if it had changed, with the number of the question.
+_OWN = int.from_bytes(os.urandom(4), "little") | 1
 
 
 class EgressFilter(NamedTuple):
@@ -65,7 +68,9 @@ def egress_filters(ifindex: int) -> list[EgressFilter]:
 
 
 class TcChanges:
-    """The interfaces of this network namespace whose qdiscs or filters change."""
+    """The interfaces of this network namespace whose qdiscs or filters change. The questions of this process
+    are no changes.
+    """
 
     def __init__(self) -> None:
         self._socket = socket.socket(
@@ -87,8 +92,10 @@ class TcChanges:
                     raise
                 lost = True
                 continue
-            for kind, body in _messages(data):
-                if kind in (*_QDISC_MESSAGES, *_FILTER_MESSAGES) and len(body) >= _TCMSG.size:
+            for kind, number, body in _messages(data):
+                if number == _OWN or len(body) < _TCMSG.size:
+                    continue
+                if kind in (*_QDISC_MESSAGES, *_FILTER_MESSAGES):
                     changed.add(_TCMSG.unpack_from(body)[1])
 
     def close(self) -> None:
@@ -102,22 +109,22 @@ def _asked(kind: int, flags: int, ifindex: int, parent: int) -> Iterator[tuple[i
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC) as channel:
         channel.settimeout(5)
         with suppress(OSError):
-            channel.send(_HEAD.pack(_HEAD.size + len(body), kind, flags, os.getpid(), 0) + body)
+            channel.send(_HEAD.pack(_HEAD.size + len(body), kind, flags, _OWN, 0) + body)
             while True:
-                for each, answer in _messages(channel.recv(_BUFFER)):
+                for each, _, answer in _messages(channel.recv(_BUFFER)):
                     if each in (_ERROR, _DONE):
                         return
                     yield each, answer
 
 
-def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Type and body of each message."""
+def _messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Type, sequence number and body of each message."""
     at = 0
     while at + _HEAD.size <= len(data):
-        length, kind = _HEAD.unpack_from(data, at)[:2]
+        length, kind, _, number, _ = _HEAD.unpack_from(data, at)
         if length < _HEAD.size:
             return
-        yield kind, data[at + _HEAD.size : at + length]
+        yield kind, number, data[at + _HEAD.size : at + length]
         at += length + 3 & ~3
 
 

@@ -172,6 +172,27 @@ def test_filters_that_somebody_removes_are_attached_again(
     assert filter_qdisc(ports[1].ifindex) == ""
 
 
+def test_ports_that_do_not_change_are_not_looked_at(
+    ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells all listeners of each question for a qdisc, as of a change."""
+    with agent(ports) as datapath:
+        watch = FilterWatch(datapath.host)
+        looked: list[int] = []
+        look_at = watch._look_at
+        monkeypatch.setattr(watch, "_look_at", lambda ifindex: (looked.append(ifindex), look_at(ifindex)))
+        watch.look()  # its own filters have come
+        looked.clear()
+        assert filter_qdisc(ports[1].ifindex) == "clsact"
+        for _ in range(2):
+            watch.look()
+        assert looked == []
+        add_filter("p1", ends=False)
+        watch.look()
+        assert looked == [ports[1].ifindex]
+        watch.close()
+
+
 def test_an_ingress_qdisc_that_takes_the_place_of_clsact(
     ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
 ) -> None:
