@@ -24,6 +24,7 @@ from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 from fairq_ryu.packet.tcp_build import Addressing
 from tests.switch import packets
+from tests.switch.packets import Segment
 from tests.switch.rig import Connection, Switch, lowered, make_port, run
 from tests.switch.test_injection import Host
 
@@ -158,13 +159,24 @@ def test_a_sender_is_woken_by_the_other_bridge(joined: Joined) -> None:
         assert observing.injector.counts == {"wake: the port is only observed": 1}
 
 
-def test_a_bridge_keeps_the_peaks_that_another_has_restarted(joined: Joined) -> None:
+def test_a_bridge_keeps_the_peaks_that_another_has_restarted(
+    joined: Joined, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inner, outer = joined.inner, joined.outer
     port = joined.ports["out1"]
-    peak = layout.fq_queue(last_ns=time.monotonic_ns(), peak=5000, peak_epoch=outer.queues._peak_epoch)
-    outer.queues.queues.set(c_uint32(port.ifindex), peak)
-    for _ in range(2):
-        inner.restart_peaks()
+    run("tc", "qdisc", "add", "dev", "out1", "root", "pfifo")
+    known, segment = c_uint32(port.ifindex), Segment("10.0.0.1", "10.0.0.2", 1, 2, 1, 1)
+    assert joined.inner.host.frames.send("out1", segment.frame())
+    found = outer.queues.queues.get(known)
+    assert found.peak_epoch == 1 and found.bridge == outer.number
+    found.peak = 5000
+    outer.queues.queues.set(known, found)
+    with monkeypatch.context() as unread:
+        unread.setattr(joined.inner.queues, "state", None)  # controllers ask 500 times a second
+        for _ in range(2):
+            inner.restart_peaks()
+    assert joined.inner.host.frames.send("out1", segment.frame())
+    assert outer.queues.queues.get(known).last_ns > found.last_ns
     assert outer.queue(port).peak == 5000
     outer.restart_peaks()
     assert outer.queue(port).peak == 0

@@ -143,7 +143,10 @@ struct fq_config {
 	__u32 pad;
 };
 
-/* Settings of the queue and drop programs, written by the agent; one entry, index 0. */
+/*
+ * Settings of the queue and drop programs, written by the agent, by number of the bridge: only the peaks of a bridge
+ * start again without those of the others.
+ */
 struct fq_queue_config {
 	__u32 netns;      /* inode of the network namespace the ports live in */
 	__u32 peak_epoch; /* raised by the agent: peaks start again */
@@ -348,8 +351,9 @@ struct fq_queue {
 	__u32 peak;    /* largest backlog in peak_epoch, bytes */
 	__u32 drops;   /* as the qdisc counts them; starts again when the qdisc is replaced */
 	__u32 peak_epoch; /* differs from the agent's: no packet since then, so the peak is the backlog */
-	__u32 state; /* FQ_CNG or FQ_NOM, by the port's thresholds */
-	__u32 slot;  /* of the port */
+	__u16 state;  /* FQ_CNG or FQ_NOM, by the port's thresholds */
+	__u16 bridge; /* number of the port's bridge among those of the agent */
+	__u32 slot;   /* of the port */
 };
 
 /*

@@ -229,7 +229,7 @@ static __always_inline bool has_bins(void)
  */
 static __always_inline struct fq_queue *account(struct Qdisc *q, const struct netdev_queue *txq)
 {
-	__u32 zero = 0, ifindex, known, depth;
+	__u32 bridge, ifindex, known, depth;
 	struct net_device *dev = txq->dev;
 	struct fq_queue_config *cfg;
 	struct fq_queue *st;
@@ -246,7 +246,8 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 		if (!st)
 			return NULL;
 	}
-	cfg = bpf_map_lookup_elem(&queue_config, &zero);
+	bridge = st->bridge;
+	cfg = bpf_map_lookup_elem(&queue_config, &bridge);
 	if (!cfg || dev->nd_net.net->ns.inum != cfg->netns)
 		return NULL;
 

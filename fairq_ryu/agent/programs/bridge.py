@@ -54,7 +54,6 @@ class BridgePrograms(BridgePorts):
         """The changes of the flows that leave by its ports."""
         self._first_slot = self.number * self.limits.counters
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
-        self._peaks: dict[int, int] = {}  # those that another bridge has restarted
         host.bridges.append(self)
 
     def stop_all_turns(self) -> None:
@@ -65,7 +64,6 @@ class BridgePrograms(BridgePorts):
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         self._thresholds.pop(ofport, None)
-        self._peaks.pop(ofport, None)
         self._stop_turns(self._ports[ofport].ifindex)
         super().remove_port(ofport)
         self.host.watch_kernel_drops()
@@ -305,10 +303,7 @@ class BridgePrograms(BridgePorts):
         state = self.queues.state(port.ifindex)
         by_laws = int(self.queue_laws.counts(port.ifindex).dropped)
         others = self.drops.dropped_before_full(port.ifindex) + by_laws
-        peak = max(state.peak, self._peaks.get(port.ofport, 0))
-        if others or peak != state.peak:
-            return state._replace(drops=state.drops + others, peak=peak)
-        return state
+        return state._replace(drops=state.drops + others) if others else state
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it. Each of several transmit
@@ -373,13 +368,7 @@ class BridgePrograms(BridgePorts):
 
     def restart_peaks(self) -> None:
         """Let all peaks start again from the present backlog. Other bridges keep theirs."""
-        self.host.restart_peaks()
-        self._peaks.clear()
-
-    def keep_peaks(self) -> None:
-        """The peaks of all queues are about to start again."""
-        if self._others():
-            self._peaks = {ofport: self.queue(port).peak for ofport, port in self._ports.items()}
+        self.queues.restart_peaks(self.number)
 
     def histogram(self, port: BridgePort) -> list[tuple[int, int, int]]:
         """Time spent at each depth: ``(lowest, highest, ns)`` for the depths that were seen, in bytes."""

@@ -40,9 +40,6 @@ class BridgeOfHost(Protocol):
     def numbers(self) -> dict[int, int]:
         """The OpenFlow numbers of its ports, by interface index and by the ids of transmit queues."""
 
-    def keep_peaks(self) -> None:
-        """The peaks of all queues are about to start again."""
-
     def stop_all_turns(self) -> None:
         """New connections of its ports take no turns any more."""
 
@@ -78,7 +75,7 @@ class HostPrograms:
         limits = self.limits
         self.window = WindowProgram(self._lib, limits, first_ports, kept)
         self.copies = SegmentCopies(self._lib, self.window, limits)
-        self.queues = QueueProgram(self._lib, limits.ports, self.window)
+        self.queues = QueueProgram(self._lib, limits.ports, self.window, limits.bridges)
         self.drops = DropProgram(self._lib, self.queues)
         self.laws = PortLaws(self.window, self.queues)
         self.queue_laws = QueueLawProgram(self._lib, self.window, self.queues, self.drops, limits.ports)
@@ -196,12 +193,6 @@ class HostPrograms:
         return self.window.newest(ifindex)
 
     # What concerns all bridges
-
-    def restart_peaks(self) -> None:
-        """Let all peaks start again from the present backlog."""
-        for bridge in self.bridges:
-            bridge.keep_peaks()
-        self.queues.restart_peaks()
 
     def watch_kernel_drops(self) -> None:
         """Attach the tracepoint of drops while a port of any bridge reports them, and detach it otherwise.

@@ -67,8 +67,12 @@ class _LongestMean:
 class QueueProgram(LoadedProgram):
     """``queue.bpf.o`` at the tracepoints of enqueue and dequeue, and the thresholds of ports."""
 
-    def __init__(self, lib: Any, max_ports: int, window: WindowProgram | None = None) -> None:
-        """``window``: the loaded window program, whose laws this one runs; None: there are no laws."""
+    def __init__(
+        self, lib: Any, max_ports: int, window: WindowProgram | None = None, bridges: int = 1
+    ) -> None:
+        """``window``: the loaded window program, whose laws this one runs; None: there are no laws.
+        ``bridges``: their number.
+        """
         super().__init__(lib)
         self._max_ports, self._window = max_ports, window
         self._ports: set[int] = set()
@@ -78,7 +82,7 @@ class QueueProgram(LoadedProgram):
         self._checks: dict[int, Any] = {}  # what the map `checks` has
         self._drop_base: dict[int, tuple[int, int]] = {}
         self._thresholds: dict[int, Thresholds] = {}
-        self._peak_epoch = 1
+        self._peak_epochs = [1] * bridges
         self._laws = self._sfb = 0
         self._crossed: set[int] = set()
         self._events_lost = 0
@@ -91,7 +95,7 @@ class QueueProgram(LoadedProgram):
         shared = self._window.shared_maps if self._window is not None else {}
         sizes = dict.fromkeys(("queues", "queue_checks", "histograms", "thresholds"), ports)
         sizes |= QueueLawMaps.sizes(ports)
-        sizes["flows"] = _NO_FLOWS
+        sizes |= {"flows": _NO_FLOWS, "queue_config": len(self._peak_epochs)}
         try:
             self._object = loaded = BpfObject(
                 self._lib,
@@ -118,16 +122,18 @@ class QueueProgram(LoadedProgram):
         loaded.attach("fq_dequeue")
 
     def _write_config(self) -> None:
-        self.config.set(
-            _ZERO,
-            layout.fq_queue_config(
-                netns=os.stat("/proc/thread-self/ns/net").st_ino,
-                peak_epoch=self._peak_epoch,
-                thresholds=len(self._thresholds),
-                laws=self._laws,
-                sfb=self._sfb,
-            ),
-        )
+        netns = os.stat("/proc/thread-self/ns/net").st_ino
+        for bridge, peak_epoch in enumerate(self._peak_epochs):
+            self.config.set(
+                c_uint32(bridge),
+                layout.fq_queue_config(
+                    netns=netns,
+                    peak_epoch=peak_epoch,
+                    thresholds=len(self._thresholds),
+                    laws=self._laws,
+                    sfb=self._sfb,
+                ),
+            )
 
     def set_laws(self, count: int) -> None:
         """The number of ports with a law; 0 spares every packet a lookup."""
@@ -178,13 +184,15 @@ class QueueProgram(LoadedProgram):
 
     def _add_entries(self, known: int) -> None:
         """Make the entries of a port, or of a transmit queue by its id. Raises :class:`BpfError`."""
-        slot = self._window.slots[known] if self._window is not None else 0
+        slot = bridge = 0
+        if self._window is not None:
+            slot, bridge = self._window.slots[known], self._window.bridge_of(device_of(known))
         check = layout.fq_queue_check(drain_ns=backlog.drain_ns(NO_LIMITS))
         self.law_maps.add(known, slot)
         entries = (
             (self.checks, check),
             (self._histograms, layout.fq_histogram()),
-            (self.queues, layout.fq_queue(slot=slot)),
+            (self.queues, layout.fq_queue(slot=slot, bridge=bridge)),
         )
         try:
             for table, entry in entries:
@@ -233,9 +241,10 @@ class QueueProgram(LoadedProgram):
         if state is None:
             return _empty(now)
         depth, byte_ns = backlog.believed(state, self._checks[known], now)
+        epoch = self._peak_epochs[state.bridge]
         return QueueState(
             backlog=depth,
-            peak=max(state.peak, depth) if state.peak_epoch == self._peak_epoch else depth,
+            peak=max(state.peak, depth) if state.peak_epoch == epoch else depth,
             drops=self._drops(known, state.drops),
             byte_ns=byte_ns,
             packets=state.packets,
@@ -251,9 +260,9 @@ class QueueProgram(LoadedProgram):
         self._drop_base[ifindex] = (base, counted)
         return base + counted
 
-    def restart_peaks(self) -> None:
-        """Let all peaks start again from the present backlog."""
-        self._peak_epoch = (self._peak_epoch + 1) & 0xFFFFFFFF
+    def restart_peaks(self, bridge: int = 0) -> None:
+        """Let all peaks of the bridge with this number start again from the present backlog."""
+        self._peak_epochs[bridge] = (self._peak_epochs[bridge] + 1) & 0xFFFFFFFF
         self._write_config()
 
     def histogram(self, ifindex: int) -> list[tuple[int, int, int]]:

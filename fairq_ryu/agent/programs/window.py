@@ -200,6 +200,10 @@ class WindowProgram(FilterProgram):
         """The number of the bridge whose port is added next."""
         self._bridges[ifindex] = bridge
 
+    def bridge_of(self, ifindex: int) -> int:
+        """The number of the bridge that has a port."""
+        return self._bridges.get(ifindex, 0)
+
     def add_port(self, ifindex: int, point: int = EGRESS) -> None:
         """Attach to a port, where packets leave the bridge by it: at tc ingress if it hands them to the stack
         of this machine. Raises :class:`BpfError`; then nothing is left on the port.
@@ -246,7 +250,7 @@ class WindowProgram(FilterProgram):
         """Make the entries of an interface or of one of its transmit queues, by its id."""
         slot = self.slots.take(known)
         try:
-            state = layout.fq_port(ifindex=known, bridge=self._bridges.get(ifindex, 0))
+            state = layout.fq_port(ifindex=known, bridge=self.bridge_of(ifindex))
             self._port_states.set(c_uint32(slot), state)
             # Before the program runs on the port: a rule of a flow may be installed already.
             self._observed_slots.set(c_uint32(slot), c_uint32(ifindex in self._observed))

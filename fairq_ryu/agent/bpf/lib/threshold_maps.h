@@ -9,6 +9,7 @@
 
 #include "../layout.h"
 
+/* By number of the bridge. The agent sets the size before it loads the program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -16,7 +17,7 @@ struct {
 	__type(value, struct fq_queue_config);
 } queue_config SEC(".maps");
 
-/* By ifindex. The agent sets the size before it loads the program. */
+/* By ifindex. Likewise. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
