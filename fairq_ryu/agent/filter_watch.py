@@ -2,7 +2,7 @@
 
     netlink: a qdisc or filter of a port has changed --> filters that are gone are attached again
                                                      --> who runs before them?
-    somebody does, and no TCP segment has come --> are TCP packets leaving?  (EgressTap)
+    somebody does, and no TCP packet has come --> are TCP packets leaving?  (EgressTap)
 
 Only the last answer proves that somebody ends the chain before the agent's programs: most programs of others
 let a packet pass on.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -42,22 +41,18 @@ class Filters(Protocol):
     def programs_before(self, ifindex: int) -> tuple[str, ...]:
         """Those of others that run before the agent's."""
 
-    def watch_newest(self, ifindexes: Iterable[int]) -> None:
-        """From now on know :meth:`newest` of these ports."""
+    def set_suspects(self, count: int) -> None:
+        """From now on know :meth:`seen_ns`, which is asked of so many ports; 0: no longer."""
 
-    def newest(self, ifindex: int) -> tuple[int, int]:
-        """When the programs saw the last TCP segment leave by a port (0: not known), and until when that is
-        known, ns by CLOCK_MONOTONIC.
-        """
+    def seen_ns(self, ifindex: int) -> int:
+        """When the programs saw the last TCP packet leave by a port, whatever it was; 0: not known."""
 
 
 @dataclass(slots=True)
 class _Port:
     before: tuple[str, ...] = ()
-    newest: int = 0
+    seen_ns: int = -1  # not asked yet
     tap: EgressTap | None = None
-    pending: int = 0  # packets until counted_ns, of which no pass through the flow map has told yet
-    counted_ns: int = 0
     missed: int = 0
     restored: int = 0
     refusal: str = ""
@@ -65,7 +60,7 @@ class _Port:
     def close(self) -> None:
         if self.tap is not None:
             self.tap.close()
-        self.tap, self.pending, self.missed = None, 0, 0
+        self.tap, self.seen_ns, self.missed = None, -1, 0
 
 
 class FilterWatch:
@@ -86,9 +81,9 @@ class FilterWatch:
         for ifindex in sorted(now & due):
             self._look_at(ifindex)
         suspects = {ifindex: port for ifindex, port in self._ports.items() if port.before}
+        self._filters.set_suspects(len(suspects))
         for ifindex, port in suspects.items():
             self._count(ifindex, port)
-        self._filters.watch_newest(suspects)
 
     def _look_at(self, ifindex: int) -> None:
         try:
@@ -114,24 +109,26 @@ class FilterWatch:
             port.close()
 
     def _count(self, ifindex: int, port: _Port) -> None:
-        newest, known_ns = self._filters.newest(ifindex)
         try:
             name = socket.if_indextoname(ifindex)
-            if newest > port.newest:
+            # Before the programs are asked: they see a packet before it is counted. The tap is opened a look
+            # after they saw nothing, because a packet that they saw may wait in the queue before it leaves.
+            left = port.tap.count() if port.tap is not None else 0
+            before, seen_ns = port.seen_ns, self._filters.seen_ns(ifindex)
+            if seen_ns != before:
                 if port.missed:
                     log.info("interface %s: TCP packets reach the agent's programs again", name)
-                port.newest = newest
                 port.close()
+                port.seen_ns = seen_ns
             elif port.tap is None:
-                port.tap, port.counted_ns = EgressTap(name), time.monotonic_ns()
-            elif known_ns > port.counted_ns:
-                if port.pending and not port.missed:
+                port.tap = EgressTap(name)
+            elif left:
+                if not port.missed:
                     log.warning(
                         "interface %s: TCP packets leave and do not reach the agent's programs, so their "
                         "windows are not lowered: %s", name, said(port.before),
                     )  # fmt: skip
-                port.missed, port.pending = port.missed + port.pending, port.tap.count()
-                port.counted_ns = time.monotonic_ns()
+                port.missed += left
         except OSError:
             port.close()  # the interface has gone
 

@@ -278,6 +278,26 @@ def test_a_filter_that_lets_packets_pass_on_is_listed_and_nothing_is_missed(
         watch.close()
 
 
+def test_packets_of_which_no_flow_tells_have_not_missed_the_programs(ports: dict[int, BridgePort]) -> None:
+    """ACKs of unknown flows, copies that the bridge floods, and broken packets."""
+    alone = Segment("10.0.0.8", "10.0.0.9", 1, 2, seq=1, ack=1)
+    with agent(ports) as datapath:
+        watch = FilterWatch(datapath.host)
+        flow = Wire()
+        add_filter("p1", ends=False)
+        flooded = Segment(CLIENT, SERVER, 4321, 80, seq=1101, ack=5001, payload=b"d")
+        cut = alone.frame()[:-15]
+        for frame in (alone.frame(), flooded.frame(), cut):
+            for _ in range(4):
+                swept(datapath, watch)
+            assert flow.pass_by("p2", seq=1101, ack=5001, payload=b"d")
+            assert datapath.host.frames.send("p1", frame)
+            for _ in range(2):
+                swept(datapath, watch)
+                assert watch.row(ports[1].ifindex)["missed"] == 0
+        watch.close()
+
+
 def test_programs_of_others_at_tcx_are_listed(ports: dict[int, BridgePort]) -> None:
     lib = load_library()
     with agent(ports) as datapath, LoadedProgram.empty() as other:

@@ -140,7 +140,7 @@ struct fq_config {
 	__u32 vlans;      /* number of ports in port_vlans: 0 spares every packet a lookup */
 	__u32 acdc;       /* number of ports with a law of kind acdc: likewise */
 	__u32 copies;     /* number of rules for copies: 0 spares SYN, FIN and RST a lookup */
-	__u32 pad;
+	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
 };
 
 /*
@@ -244,8 +244,9 @@ struct fq_port {
 	__u64 copies;              /* segments copied for controllers as they left by the port */
 	__u64 copies_suppressed;   /* those beyond the rate of the port or of the bridge */
 	__u64 copy_ns;             /* token bucket: until then its copies are paid */
-	__u32 ifindex;             /* of the port in this slot; 0: the slot is free */
-	__u32 bridge; /* number of its bridge among those of the agent; written by the agent */
+	__u64 seen_ns; /* last TCP packet of any kind; written while there are suspects */
+	__u32 ifindex; /* of the port in this slot; 0: the slot is free */
+	__u32 bridge;  /* number of its bridge among those of the agent; written by the agent */
 };
 
 /* A rule: written by the agent only. */

@@ -63,8 +63,10 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		return TC_ACT_UNSPEC;
 	if (parsed == MALFORMED) {
 		port = find_port(ifindex);
-		if (port)
+		if (port) {
 			ADD(port->malformed, 1);
+			port->seen_ns = bpf_ktime_get_ns();
+		}
 		return TC_ACT_UNSPEC;
 	}
 	cfg = bpf_map_lookup_elem(&config, &zero);
@@ -74,6 +76,11 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		read_options(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	s.epoch = s.now / cfg->bucket_ns;
+	if (cfg->suspects) {
+		port = find_port(ifindex);
+		if (port)
+			port->seen_ns = s.now;
+	}
 	set_vlan(&s, cfg, ifindex);
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);

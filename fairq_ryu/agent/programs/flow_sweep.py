@@ -6,7 +6,7 @@ in a thread because the system call takes long in a large map, and processed, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,6 @@ class FlowSweep:
         now_ns: int,
         idle_ns: int,
         closed_ns: int,
-        watched: Iterable[int] = (),
     ) -> None:
         self._map, self._logs = flow_map, logs
         self.began_ns, self._idle, self._closed = now_ns, idle_ns, closed_ns
@@ -57,8 +56,6 @@ class FlowSweep:
         self._moves_left = _MOVES
         self.gone = self.left = 0
         """Flows that were removed, and that are left."""
-        self.newest = dict.fromkeys(watched, 0)
-        """When the last segment left by each of the ``watched`` interfaces, ns; 0: none is known."""
         flow_map.unanswered.begin()
         for log, _ in logs:
             log.begin(now_ns)
@@ -74,9 +71,6 @@ class FlowSweep:
         keys, flows = arrays(*part)
         if not len(keys):
             return
-        for port, newest in self.newest.items():
-            left = flows["dir"]["last_ns"][flows["dir"]["ifindex"] == port]
-            self.newest[port] = max(newest, int(left.max(initial=0)))
         dead, silent = self._judged(flows)
         for row in silent:
             key = layout.fq_flow_key.from_buffer_copy(keys[row].tobytes())

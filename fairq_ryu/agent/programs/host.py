@@ -184,13 +184,13 @@ class HostPrograms:
             return ()
         return programs_before(self._lib, ifindex, self.window.filter.tcx_program(ifindex))
 
-    def watch_newest(self, ifindexes: Iterable[int]) -> None:
-        """As :meth:`WindowProgram.watch_newest`."""
-        self.window.watch_newest(ifindexes)
+    def set_suspects(self, count: int) -> None:
+        """As :meth:`WindowProgram.set_suspects`."""
+        self.window.set_suspects(count)
 
-    def newest(self, ifindex: int) -> tuple[int, int]:
-        """As :meth:`WindowProgram.newest`."""
-        return self.window.newest(ifindex)
+    def seen_ns(self, ifindex: int) -> int:
+        """As :meth:`WindowProgram.seen_ns`."""
+        return self.window.seen_ns(ifindex)
 
     # What concerns all bridges
 

@@ -74,8 +74,7 @@ class WindowProgram(FilterProgram):
         self._queues: dict[int, tuple[int, ...]] = {}
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
         self._swept = 0
-        self._newest: dict[int, int] = {}
-        self._newest_ns = 0
+        self._suspects = 0
         self.inherited = 0
         """Flows taken over from a dead agent."""
 
@@ -193,6 +192,7 @@ class WindowProgram(FilterProgram):
                 vlans=len(self._vlans),
                 acdc=self._acdc_ports,
                 copies=self._copy_rules,
+                suspects=self._suspects,
             ),
         )
 
@@ -443,16 +443,18 @@ class WindowProgram(FilterProgram):
             knows_segment(flow.dir[own]) or flow.dir[own].flags & layout.CONSTANTS["FQ_RST"]
         )
 
-    def watch_newest(self, ifindexes: Iterable[int]) -> None:
-        """From the next sweep on know :meth:`newest` of these ports, and of no others."""
-        known = [each for ifindex in ifindexes for each in self.ids(ifindex)]
-        self._newest = {each: self._newest.get(each, 0) for each in known}
+    def set_suspects(self, count: int) -> None:
+        """The number of ports of which :meth:`seen_ns` is asked; 0 spares every packet a lookup."""
+        if count != self._suspects:
+            self._suspects = count
+            self._write_config()
 
-    def newest(self, ifindex: int) -> tuple[int, int]:
-        """When the last TCP segment left by a port that is watched (0: not known), and when the last sweep,
-        which has told it, began, ns.
+    def seen_ns(self, ifindex: int) -> int:
+        """When the program saw the last TCP packet leave by a port, of whatever kind, ns; 0: not known. It is
+        written while there are suspects.
         """
-        return max(self._newest.get(each, 0) for each in self.ids(ifindex)), self._newest_ns
+        state = self._port_states.get(c_uint32(self.slots[ifindex]))
+        return int(state.seen_ns) if state is not None else 0
 
     def read_in_thread(self) -> None:
         """Let a thread read the flow map where that takes long, see :meth:`FlowMap.read_in_thread`."""
@@ -484,14 +486,12 @@ class WindowProgram(FilterProgram):
         self, idle_ns: int, closed_ns: int, logs: Sequence[tuple[FlowChanges, dict[int, int]]]
     ) -> FlowSweep:
         """A pass through the flow map, see :class:`FlowSweep`; to be ended with :meth:`end_sweep`."""
-        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns, self._newest)
+        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns)
 
     def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
         """All parts of the map were processed. Returns the number of flows left, and the number that the map
         has evicted because it was full.
         """
         sweep.finish()
-        self._newest = {known: newest for known, newest in sweep.newest.items() if known in self._newest}
-        self._newest_ns = sweep.began_ns
         self._swept += sweep.gone
         return sweep.left, max(0, self._flows_created() - self._swept - sweep.left)
