@@ -33,6 +33,9 @@ class Filters(Protocol):
     def filtered(self) -> Iterable[int]:
         """The ports and devices with filters."""
 
+    def detached(self) -> set[int]:
+        """Those from which somebody has removed a program, of which netlink does not tell."""
+
     def restore_filters(self, ifindex: int) -> bool:
         """Attach those again that somebody has removed. Returns whether there were any. Raises
         :class:`BpfError`.
@@ -78,7 +81,7 @@ class FilterWatch:
         for gone in set(self._ports) - now:
             self._ports.pop(gone).close()
         due = now if changed is None else changed | self._again | (now - set(self._ports))
-        for ifindex in sorted(now & due):
+        for ifindex in sorted(now & (due | self._filters.detached())):
             self._look_at(ifindex)
         suspects = {ifindex: port for ifindex, port in self._ports.items() if port.before}
         self._filters.set_suspects(len(suspects))

@@ -129,16 +129,16 @@ class TcFilter:
             raise failure(f"cannot create a clsact qdisc on interface {ifindex}", error_code(result))
         return bool(result == 0)
 
-    def is_removed(self, ifindex: int) -> bool:
-        """Whether somebody else has removed or replaced the filter that was attached."""
+    def is_there(self, ifindex: int) -> bool:
+        """Whether the filter was attached, and nobody else has removed or replaced it since."""
         known = self._attached.get(ifindex)
-        return known is not None and self.attached_program(ifindex, known.point) != known.id
+        return known is not None and self.attached_program(ifindex, known.point) == known.id
 
     def restore(self, ifindex: int) -> bool:
-        """Attach again where somebody has removed the filter. Returns whether that was so. Raises
-        :class:`BpfError`.
+        """Attach again where somebody has removed the filter. Returns whether that was so. Raises as
+        :meth:`attach`; the next call tries again.
         """
-        if not self.is_removed(ifindex):
+        if ifindex not in self._attached or self.is_there(ifindex):
             return False
         known = self._attached[ifindex]
         self.attach(ifindex, known.program_fd, known.point)
@@ -210,14 +210,35 @@ class OwnFilter:
             self.filter.attach(ifindex, program_fd, point)
         self._attached[ifindex] = program_fd, point
 
+    def detached(self) -> set[int]:
+        """The interfaces from whose tcx somebody else has detached the program: netlink tells nobody."""
+        return set(filter(self._is_detached, self._links))
+
+    def _is_detached(self, ifindex: int) -> bool:
+        return self.tcx_program(ifindex) not in tcx.programs(self._lib, ifindex)
+
     def restore(self, ifindex: int) -> bool:
-        """Attach again where somebody has removed the filter or its clsact. Returns whether that was so.
-        Raises :class:`BpfError`; the next call tries again.
+        """Attach again where somebody has removed the program or its clsact, and to clsact where the ingress
+        qdisc has gone. Returns whether somebody had removed the program. Raises :class:`BpfError`; the next
+        call tries again.
         """
-        if ifindex in self._links or ifindex not in self._attached or not self.filter.is_removed(ifindex):
+        if ifindex not in self._attached:
             return False
-        self.attach(ifindex, *self._attached[ifindex])
-        return True
+        link = self._links.get(ifindex)
+        lost = self._is_detached(ifindex) if link is not None else not self.filter.is_there(ifindex)
+        if not lost and (link is None or filter_qdisc(ifindex) == "ingress"):
+            return False
+        try:
+            self._links.pop(ifindex, None)
+            self.attach(ifindex, *self._attached[ifindex])
+        except BaseException:
+            if link is not None and not lost:
+                self._links[ifindex], link = link, None
+            raise
+        finally:
+            if link is not None:
+                link.close()
+        return lost
 
     def detach(self, ifindex: int) -> None:
         """Detach, and remove the clsact qdisc if it is ours and no filter is left on it."""

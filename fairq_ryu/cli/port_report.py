@@ -192,13 +192,13 @@ def _mtu(name: str) -> int:
 
 def _with_filters(report: PortReport, filters: Filters, policed: bool) -> PortReport:
     """The report, with what stands between the packets of the port and the agent's programs."""
-    if filters.refusal:
+    if filters.refusal and filters.place != "tcx":
         return replace(report, governed=False, windows=False, reason=filters.refusal, commands=())
     if filters.missed:
         reason = f"{filters.missed} TCP packets have left without reaching the agent's programs"
         reason += f": {said(filters.before)}"
         return replace(report, governed=False, windows=False, reason=reason)
-    notes = [said(filters.before)] if filters.before else []
+    notes = [each for each in (said(filters.before), filters.refusal) if each]
     if filters.place == "tcx":
         notes.append("windows are lowered by tcx, without turns and queue laws, beside its ingress qdisc")
     elif policed:

@@ -218,6 +218,54 @@ def test_an_ingress_qdisc_that_takes_the_place_of_clsact(
     assert filter_qdisc(ports[1].ifindex) == "ingress"
 
 
+def test_an_ingress_qdisc_comes_and_goes_where_all_filters_are(ports: dict[int, BridgePort]) -> None:
+    """Beside it, the programs that take packets away are off; later they are there again."""
+    port = ports[1].ifindex
+    with agent(ports) as datapath:
+        watch = FilterWatch(datapath.host)
+        flow = Wire()
+        rule(datapath)
+        datapath.set_thresholds(1, Thresholds(40_000, 20_000, drops=True))
+        datapath.install_queue_law(1, 1, layout.fq_queue_law(kind=1), time.monotonic_ns() + HOUR)
+        assert datapath.turn_program.start(port)
+        before = egress_filters(port)
+        assert len(before) == 4
+        watch.look()
+        for place, words in (("tcx", "del dev p1 clsact"), ("clsact", "del dev p1 ingress")):
+            run("tc", "qdisc", *words.split())
+            if place == "tcx":
+                run("tc", "qdisc", "add", "dev", "p1", "ingress")
+            for _ in range(2):
+                watch.look()
+                assert watch.row(port)["refusal"] == ""
+            assert datapath.filter_place(port) == place
+            assert flow.granted() == RULE >> 7
+        assert egress_filters(port) == before
+        assert tcx.programs(load_library(), port) == []
+        assert watch._again == set()
+        watch.close()
+    assert filter_qdisc(port) == ""
+
+
+def test_a_program_that_somebody_detaches_from_tcx_is_attached_again(ports: dict[int, BridgePort]) -> None:
+    run("tc", "qdisc", "add", "dev", "p1", "ingress")
+    port, lib = ports[1].ifindex, load_library()
+    with agent(ports) as datapath:
+        watch = FilterWatch(datapath.host)
+        flow = Wire()
+        rule(datapath)
+        watch.look()
+        before = tcx.programs(lib, port)
+        assert lib.bpf_link_detach(datapath.window.filter._links[port]._fd) == 0
+        assert tcx.programs(lib, port) == [] and flow.granted() == 65535
+        for _ in range(2):
+            watch.look()
+        assert tcx.programs(lib, port) == before and flow.granted() == RULE >> 7
+        assert [watch.row(each.ifindex)["restored"] for each in ports.values()] == [1, 0]
+        watch.close()
+    assert tcx.programs(lib, port) == [] and filter_qdisc(port) == "ingress"
+
+
 # Before ours
 
 

@@ -7,6 +7,7 @@ A further program is one source in ../bpf, one class beside these, and one entry
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -24,7 +25,7 @@ from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.programs.window import WindowProgram
-from fairq_ryu.agent.tc import EGRESS
+from fairq_ryu.agent.tc import EGRESS, NoPlaceError
 from fairq_ryu.agent.turns import Turns
 from fairq_ryu.errors import UserError
 
@@ -168,14 +169,19 @@ class HostPrograms:
         """Where the window program is at egress of a port: ``clsact``, or ``tcx``."""
         return "tcx" if self.window.filter.tcx_program(ifindex) else "clsact"
 
+    def detached(self) -> set[int]:
+        """As :meth:`OwnFilter.detached`."""
+        return self.window.filter.detached()
+
     def restore_filters(self, ifindex: int) -> bool:
         """Attach the filters again that somebody has removed from a port or device. Returns whether there
         were any. Raises :class:`BpfError`.
         """
-        # It makes the clsact qdisc.
+        # It makes the clsact qdisc. Without one, the others are off: they have no other place.
         restored = self.window.filter.restore(ifindex)
         for each in (self.turn_program, self.queue_laws, self.drops):
-            restored |= each.filter.restore(ifindex)
+            with contextlib.suppress(NoPlaceError):
+                restored |= each.filter.restore(ifindex)
         return restored
 
     def programs_before(self, ifindex: int) -> tuple[str, ...]:

@@ -142,6 +142,11 @@ MISSED = "9 TCP packets have left without reaching the agent's programs"
             f"governed: {QUEUE}; windows are lowered by tcx, without turns and queue laws, beside its "
             "ingress qdisc",
         ),
+        (
+            Filters("tcx", refusal="no room"),
+            f"governed: {QUEUE}; no room; windows are lowered by tcx, without turns and queue laws, beside "
+            "its ingress qdisc",
+        ),
         (Filters(), f"governed: {QUEUE}; {UNPOLICED}"),
     ],
 )
