@@ -29,12 +29,22 @@ from fairq_ryu.law_spec import LawKind
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
 
-# An agent answers in milliseconds.
-_TIMEOUT = 2.0
+ANSWER_S = 2.0
+"""How long is waited for an agent, seconds. It answers in milliseconds."""
 
 
 class NoAnswer(UserError):
     """The agent runs, and does not answer."""
+
+
+class _Told(dict[str, Any]):
+    """An object of an answer. An agent that was started before an update may tell less than is asked for."""
+
+    def __missing__(self, key: str) -> Any:
+        raise UserError(
+            f"the agent tells nothing of {key}: its version is older than that of this command",
+            "restart the agent",
+        )
 
 
 def run_directory() -> Path:
@@ -212,13 +222,15 @@ def snapshot(
     }
 
 
-def ask(bridge: str) -> dict[str, Any]:
-    """The status of a bridge's agent. Raises :class:`NoAnswer` if it hangs, or :class:`UserError`."""
+def ask(bridge: str, timeout: float = ANSWER_S) -> dict[str, Any]:
+    """The status of a bridge's agent. Raises :class:`NoAnswer` if it hangs for ``timeout`` seconds, or
+    :class:`UserError`; so does the look for what an older agent does not tell.
+    """
     path = socket_path(bridge)
     remedy = f"start one: fairq agent --bridge {quoted(bridge)} --controller tcp:127.0.0.1:6653"
     chunks = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-        client.settimeout(_TIMEOUT)
+        client.settimeout(timeout)
         try:
             client.connect(str(path))
             while chunk := client.recv(1 << 16):
@@ -231,11 +243,12 @@ def ask(bridge: str) -> dict[str, Any]:
             remedy = (
                 f"see what it does, or end it: kill -9 {holder or 'PID'}; systemd starts its service again"
             )
-            raise NoAnswer(f"the agent of bridge {bridge}{pid} does not answer", remedy) from None
+            hangs = f"the agent of bridge {bridge}{pid} does not answer within {timeout:g} s"
+            raise NoAnswer(hangs, remedy) from None
         except OSError:
             raise UserError(f"no agent runs on bridge {bridge}", remedy) from None
     try:
-        answer: dict[str, Any] = json.loads(b"".join(chunks))
+        answer: dict[str, Any] = json.loads(b"".join(chunks), object_hook=_Told)
     except ValueError:
         raise UserError(f"the agent of bridge {bridge} ended while it answered", remedy) from None
     return answer

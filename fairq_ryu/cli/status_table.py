@@ -35,8 +35,7 @@ def print_status(about: dict[str, Any]) -> None:
     ]
     rows, ports = [_row(port) for port in about["ports"]], about["ports"]
     note = "lowered: ACKs whose window was lowered"
-    # An agent of an older version does not have it.
-    if any(port.get("mode") == "observe" or port.get("would_lower") for port in ports):
+    if any(port["mode"] == "observe" or port["would_lower"] for port in ports):
         columns += [number("would lower"), long("mode")]
         rows = [[*row, str(port["would_lower"]), port["mode"]] for row, port in zip(rows, ports, strict=True)]
         note += "; would lower: those that were counted instead, because the port is only observed"

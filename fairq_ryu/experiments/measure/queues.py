@@ -13,6 +13,7 @@ from fairq_ryu.experiments.kernel_qdiscs import KernelQdisc, QdiscCounts
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.traffic.workers import RunError
 from mininet_topos.commands import CommandError, run
+from mininet_topos.patience import patient
 
 
 class JudgedPackets(NamedTuple):
@@ -56,10 +57,10 @@ def read_status(bridge: str) -> dict[str, Any]:
     """The status of the agent of ``bridge``. ``RunError`` when it cannot be read."""
     # Not with `fairq status`, which takes a second to start, for each of up to 20 switches. Imported here:
     # only a run needs it, and it takes half a second to load.
-    from fairq_ryu.agent.status import ask
+    from fairq_ryu.agent.status import ANSWER_S, ask
 
     try:
-        return ask(bridge)
+        return ask(bridge, patient(ANSWER_S))
     except UserError as error:
         raise RunError(f"cannot read the status of the agent of {bridge}: {error.message}") from None
 
