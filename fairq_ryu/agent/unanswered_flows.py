@@ -30,36 +30,45 @@ class UnansweredFlows:
     """The flows without ACKs of one flow map; keys have ``width`` bytes."""
 
     def __init__(self, width: int) -> None:
-        self._width = width
-        # When each was first seen to have sent, ns, and whether it has been counted; the same of this pass.
-        self._known: dict[bytes, tuple[int, bool]] = {}
-        self._passing: dict[bytes, tuple[int, bool]] = {}
+        # When each was first seen to have sent, ns, and whether it has been counted; sorted by key.
+        self._dtype = np.dtype([("key", f"S{width}"), ("first", np.int64), ("counted", np.bool_)])
+        self._known = np.empty(0, self._dtype)
+        self._passing: list[NDArray[Any]] = []
         self._now: Counter[int] = Counter()
         self._counting: Counter[int] = Counter()
         self._total: Counter[int] = Counter()
 
     def begin(self) -> None:
         """A pass begins."""
-        self._passing, self._counting = {}, Counter()
+        self._passing, self._counting = [], Counter()
 
     def observe(self, keys: bytes, flows: NDArray[Any]) -> None:
         """A part of the pass: the concatenated keys of connections, and what the map has of them."""
         ends = flows["dir"]
-        alone = (ends["packets"] > 0) & (ends["last_ns"][:, ::-1] == 0)
-        for row, side in zip(*np.nonzero(alone), strict=True):
-            key = keys[row * self._width : (row + 1) * self._width]
-            last = int(ends["last_ns"][row, side])
-            first, counted = self._known.get(key, (last, False))
-            if last - first >= PATIENCE_NS:
-                port = device_of(int(ends["ifindex"][row, side]))
-                self._counting[port] += 1
-                self._total[port] += not counted
-                counted = True
-            self._passing[key] = first, counted
+        rows, sides = np.nonzero((ends["packets"] > 0) & (ends["last_ns"][:, ::-1] == 0))
+        if not len(rows):
+            return
+        last = ends["last_ns"][rows, sides].astype(np.int64)
+        found = np.empty(len(rows), self._dtype)
+        found["key"] = np.frombuffer(keys, self._dtype["key"])[rows]
+        found["first"], found["counted"] = last, False
+        if len(self._known):
+            at = np.searchsorted(self._known["key"], found["key"]).clip(max=len(self._known) - 1)
+            again = self._known["key"][at] == found["key"]
+            for name in ("first", "counted"):
+                found[name][again] = self._known[name][at[again]]
+        for_long = last - found["first"] >= PATIENCE_NS
+        interfaces = ends["ifindex"][rows, sides]
+        for counts, which in ((self._counting, for_long), (self._total, for_long & ~found["counted"])):
+            for known, number in zip(*np.unique(interfaces[which], return_counts=True), strict=True):
+                counts[device_of(int(known))] += int(number)
+        found["counted"] |= for_long
+        self._passing.append(found)
 
     def end(self) -> None:
         """The pass is complete."""
-        self._known, self._now = self._passing, self._counting
+        found = np.concatenate([np.empty(0, self._dtype), *self._passing])
+        self._known, self._now = found[np.argsort(found["key"])], self._counting
 
     def of_port(self, ifindex: int) -> Unanswered:
         """Those whose data leaves by a port."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
@@ -106,3 +108,20 @@ def test_the_port_of_a_transmit_queue():
         agent.alter(KEYS[0], lambda flow, own: setattr(flow.dir[own], "ifindex", tx_queue_id(102, 3)))
         agent.sweep(at)
     assert agent.counts(2) == (1, 1)
+
+
+def test_flows_are_known_again_in_any_order_and_part():
+    """The map is read in parts, and what comes and goes in it moves the others."""
+    keys = [bytes(each) for each in ((0, 0, 0), (1, 0, 0), (1, 0, 1), (1, 1, 0), (2, 0, 0))]
+    found = UnansweredFlows(3)
+    for second, parts in enumerate(([keys[:4]], [keys[3:1:-1], keys[1:2], keys[:1]], [keys[4:], keys[:4]])):
+        found.begin()
+        for part in parts:
+            flows = np.zeros(len(part), np.dtype(layout.fq_flow))
+            flows["dir"]["packets"][:, 1] = 1
+            flows["dir"]["last_ns"][:, 1] = (1 + second) * 10**9
+            flows["dir"]["ifindex"][:, 1] = [7 + (key == keys[0]) for key in part]
+            found.observe(b"".join(part), flows)
+        found.end()
+        expected = [(0, 0), (0, 0)] if not second else [(3, 3), (1, 1)]
+        assert [found.of_port(port) for port in (7, 8)] == expected
