@@ -32,6 +32,9 @@ LIMITS = ProgramLimits(flows=256, rules=16, ports=4, active_timeout=1.6)
 RULE = 30_000
 CLIENT, SERVER = "10.0.0.1", "10.0.0.2"
 HOUR = 3600 * 10**9
+NEEDS_TCX = pytest.mark.skipif(
+    not tcx.is_available(load_library()), reason="the kernel has no tcx (Linux has since 6.6)"
+)
 
 
 @pytest.fixture
@@ -93,6 +96,7 @@ def rule(datapath: BridgePrograms) -> None:
 # Ingress qdiscs
 
 
+@NEEDS_TCX
 def test_a_port_with_an_ingress_qdisc_is_governed_without_clsact(ports: dict[int, BridgePort]) -> None:
     for port in ports.values():
         run("tc", "qdisc", "add", "dev", port.name, "ingress")
@@ -193,6 +197,7 @@ def test_ports_that_do_not_change_are_not_looked_at(
         watch.close()
 
 
+@NEEDS_TCX
 def test_an_ingress_qdisc_that_takes_the_place_of_clsact(
     ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,6 +223,7 @@ def test_an_ingress_qdisc_that_takes_the_place_of_clsact(
     assert filter_qdisc(ports[1].ifindex) == "ingress"
 
 
+@NEEDS_TCX
 def test_an_ingress_qdisc_comes_and_goes_where_all_filters_are(ports: dict[int, BridgePort]) -> None:
     """Beside it, the programs that take packets away are off; later they are there again."""
     port = ports[1].ifindex
@@ -247,6 +253,7 @@ def test_an_ingress_qdisc_comes_and_goes_where_all_filters_are(ports: dict[int, 
     assert filter_qdisc(port) == ""
 
 
+@NEEDS_TCX
 def test_a_program_that_somebody_detaches_from_tcx_is_attached_again(ports: dict[int, BridgePort]) -> None:
     run("tc", "qdisc", "add", "dev", "p1", "ingress")
     port, lib = ports[1].ifindex, load_library()
@@ -346,6 +353,7 @@ def test_packets_of_which_no_flow_tells_have_not_missed_the_programs(ports: dict
         watch.close()
 
 
+@NEEDS_TCX
 def test_programs_of_others_at_tcx_are_listed(ports: dict[int, BridgePort]) -> None:
     lib = load_library()
     with agent(ports) as datapath, LoadedProgram.empty() as other:
