@@ -15,7 +15,6 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.cli.doctor import trial as doctor
 from tests.switch.rig import namespace
 
-
 # What works only where the kernel has tcx.
 HAS_TCX: set[str] = {"ingress qdiscs"} if tcx.is_available(load_library()) else set()
 
