@@ -70,7 +70,12 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
     code_file.unlink(missing_ok=True)
     (exchange / "out").mkdir(exist_ok=True)
     options = _options(how, kernel, _MEMORY_MIB)
-    options += ["-append", "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0"]
+    # tsc=reliable: a busy emulator would make the kernel change its clock, whose code QEMU's processors then
+    # may run while it is being patched (int3 in sched_clock_cpu).
+    options += [
+        "-append",
+        "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0 tsc=reliable",
+    ]
     options += ["-serial", f"file:{console}", "-serial", "stdio"]
     for image in (root, kernel.modules):
         options += ["-drive", f"file={image},format=raw,if=virtio,snapshot=on"]
