@@ -190,7 +190,7 @@ def measure(stack):
 
 
 def main():
-    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         # The logs go with the directory, so a failure shows them.
         stack.push(lambda kind, *_: show_logs(Path(directory)) if kind else None)
         build(stack)
