@@ -27,6 +27,7 @@ from tests.switch.test_real_hosts import CLIENT, SERVER, Hosts
 LIMIT = 80_000
 SIZE = 3_000_000
 FRAME = 1514
+SO_RCVBUFFORCE = 33  # no name in the module socket
 # struct tcp_info: tcpi_total_retrans, tcpi_data_segs_out
 RETRANSMITTED, DATA_SEGMENTS = 100, 156
 
@@ -93,8 +94,10 @@ def transfer(hosts: Hosts) -> tuple[int, int]:
     """Data from client to server, which gets it byte for byte. Returns the segments that the client has sent
     with data, and those of them that it has sent again.
     """
-    listener, client = hosts.listen(80), hosts.connect(80)
-    # Its slow start ends with a loss.
+    listener = hosts.listen(80)
+    # The receiver's window is larger than the queue from the beginning, so slow start ends with a loss.
+    listener.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 8 * LIMIT)
+    client = hosts.connect(80)
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
     server, _ = listener.accept()
     data, got = hashlib.shake_128(b"seed").digest(SIZE), hashlib.sha256()

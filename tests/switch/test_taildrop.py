@@ -51,8 +51,8 @@ def test_a_packet_that_does_not_fit_is_dropped_without_an_error_for_its_sender(p
 
 def test_a_packet_that_just_fits_is_queued(port: str) -> None:
     drop = start_taildrop({port: 20_000})
-    set_queue_limits(port, "8kbit", 20_000)
-    send(port, 1, 1500)  # sent at once, and the next waits for a second and a half
+    set_queue_limits(port, "160bit", 20_000)
+    send(port, 1, 1500)  # sent at once, and the next waits for more than a minute
     room = 20_000 - kernel_counters(port)["backlog"]
     sizes = [1000] * ((room - 1000) // 1000)
     sizes.append(room - sum(sizes))

@@ -52,7 +52,8 @@ class BridgePrograms(BridgePorts):
         super().__init__(host)
         self.changes = FlowChanges(KEY_WIDTH)
         """The changes of the flows that leave by its ports."""
-        self._first_slot = self.number * self.limits.counters
+        first, counters = self.number * self.limits.counters, self.limits.counters
+        self._slots = range(first, first + counters)
         self._thresholds: dict[int, Thresholds] = {}  # as they were asked for
         host.bridges.append(self)
 
@@ -130,11 +131,11 @@ class BridgePrograms(BridgePorts):
 
     def install_rule(self, target: PortOrFlow, window: WindowRule, expires_ns: int, slot: int) -> None:
         """Install a rule, or change it. Raises :class:`BpfError`."""
-        slot += self._first_slot
+        slot = self._slots[slot]
         if isinstance(target, int):
             self.window.install_port_rule(self._ports[target].ifindex, window, expires_ns, slot)
         else:
-            self.window.install_flow_rule(target, window, expires_ns, slot)
+            self.window.flow_rules.install(target, window, expires_ns, slot, self._slots)
 
     def install_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install the law of a port (an ``fq_law``), change it, or renew its lease. Raises
@@ -203,17 +204,17 @@ class BridgePrograms(BridgePorts):
     def remove_rule(self, target: PortOrFlow) -> None:
         """Remove a rule. The rule of a port is also removed with the port."""
         if not isinstance(target, int):
-            self.window.remove_flow_rule(target)
+            self.window.flow_rules.remove(target, self._slots)
         elif target in self._ports:
             self.window.remove_port_rule(self._ports[target].ifindex)
 
     def counters(self, slot: int) -> tuple[int, int]:
         """The number of ACKs that the rule in this slot applied to, and of those it lowered."""
-        return self.window.counters(self._first_slot + slot)
+        return self.window.counters(self._slots[slot])
 
     def reset_counters(self, slot: int) -> None:
         """Start the counters of a slot at 0."""
-        self.window.reset_counters(self._first_slot + slot)
+        self.window.reset_counters(self._slots[slot])
 
     # Copies
 

@@ -1,11 +1,14 @@
 """The rules of single flows, as the window program reads them: those of controllers, and the agent's own,
 which close the windows of connections that wait for their turn.
 
-A flow has one rule. A controller's replaces the agent's, and the agent's never replaces a controller's.
+A flow has one rule. A controller's replaces the agent's, and the agent's never replaces a controller's. Where
+two bridges of the host have one for the same flow, the lower window applies until its lease ends or it is
+removed; the other bridge's is then written when it is renewed.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -48,18 +51,32 @@ class FlowRules:
         """The name of the map."""
         return self._table.name
 
-    def install(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
-        """Install a controller's rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
+    def install(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int, own: range) -> None:
+        """Install a controller's rule for the ACKs of ``flow``, or change it. ``own``: the slots of the
+        bridge. Raises :class:`BpfError`.
+        """
         key = flow_key(flow, directed=True)
-        fresh = self._table.get(key) is None
+        found = self._table.get(key)
+        if (
+            self._is_of_another(key, found, own)
+            and found.bytes <= window.bytes
+            and found.expires_ns > time.monotonic_ns()
+        ):
+            return
         self._table.set(key, rule(window, expires_ns, slot))
         self._closed.discard(bytes(key))
-        if fresh:
+        if found is None:
             self._count(1)
 
-    def remove(self, flow: FlowKey) -> None:
-        """Remove the rule for the ACKs of ``flow``."""
-        self._remove(flow_key(flow, directed=True))
+    def remove(self, flow: FlowKey, own: range) -> None:
+        """Remove the rule of the bridge with the slots ``own`` for the ACKs of ``flow``."""
+        key = flow_key(flow, directed=True)
+        if not self._is_of_another(key, self._table.get(key), own):
+            self._remove(key)
+
+    def _is_of_another(self, key: Any, found: Any, own: range) -> bool:
+        """Whether a rule that was found is a controller's, by another bridge."""
+        return found is not None and bytes(key) not in self._closed and found.slot not in own
 
     def close(self, key: Any, until_ns: int) -> Closing:
         """The window of a flow is 0 until then; ``key``: the direction of its ACKs."""

@@ -329,14 +329,6 @@ class WindowProgram(FilterProgram):
         for each in {ifindex, *self.ids(ifindex)}:
             self._port_rules.set(c_uint32(self.slots[each]), layout.fq_rule())
 
-    def install_flow_rule(self, flow: FlowKey, window: WindowRule, expires_ns: int, slot: int) -> None:
-        """Install the rule for the ACKs of ``flow``, or change it. Raises :class:`BpfError`."""
-        self.flow_rules.install(flow, window, expires_ns, slot)
-
-    def remove_flow_rule(self, flow: FlowKey) -> None:
-        """Remove the rule for the ACKs of ``flow``."""
-        self.flow_rules.remove(flow)
-
     @property
     def shared_maps(self) -> dict[str, int]:
         """The maps that the queue program uses as well: their file descriptors, by name."""

@@ -65,6 +65,8 @@ LAW_INLINE __u32 sfb_judge(const struct fq_queue_law *p, struct fq_queue_law_sta
 {
 	__u32 least_p = SFB_MOST_P, least_queued = ~0U, random = in->random & SFB_MOST_P;
 
+	/* Linux 6.1 refuses a loop whose head follows its last instruction, as a compiler may place them. */
+#pragma unroll
 	for (__u32 level = 0; level < FQ_SFB_LEVELS; level++) {
 		__u32 bin = sfb_bin(in->hash, level);
 		__u32 *p_q16 = &bins->p_q16[bin];
