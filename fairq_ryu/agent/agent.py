@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import logging
 import os
 import resource
@@ -252,6 +253,8 @@ async def _repeat(what: str, interval: float, job: Callable[[], Awaitable[None]]
 def run(options: AgentOptions) -> int:
     """Run an agent until SIGINT, SIGTERM or SIGHUP. Raises :class:`UserError`."""
     privileges.check()
+    # A fault in a library of C (libbpf, NumPy) would end the agent without a word.
+    faulthandler.enable()
     # Of the limit that the service manager allows: a port with an ingress qdisc takes a file descriptor.
     with contextlib.suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

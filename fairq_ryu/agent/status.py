@@ -245,6 +245,8 @@ def ask(bridge: str, timeout: float = ANSWER_S) -> dict[str, Any]:
             )
             hangs = f"the agent of bridge {bridge}{pid} does not answer within {timeout:g} s"
             raise NoAnswer(hangs, remedy) from None
+        except ConnectionResetError:
+            chunks.clear()
         except OSError:
             raise UserError(f"no agent runs on bridge {bridge}", remedy) from None
     try:

@@ -270,7 +270,8 @@ def test_when_the_agent_is_killed_traffic_continues_and_the_next_agent_knows_the
     sink, _ = lab.bulk()
     assert until(lambda: received(sink) > 1_000_000)
     assert stub.add({"in_port": lab.port}, 3072, hard_timeout=1) is None
-    agent.end(signal.SIGKILL)
+    agent.end(signal.SIGSEGV)
+    assert "Segmentation fault" in agent.text and "asyncio" in agent.text  # and where
     stub.close()
     assert "fq_egress" in filters("s1-eth3")  # the filter stays attached
     before = received(sink)

@@ -7,8 +7,7 @@
                                  COMMAND in that machine, in the checkout with its test tools
 
 Needs root, apt, and Debian's keyring; installs QEMU and mmdebstrap where they are missing, no package of
-Python. Exit code 3: all objects load, but another
-job failed; 77: virtual machines cannot be had here, and nothing was tested.
+Python. Exit code 77: virtual machines cannot be had here, and nothing was tested.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from tests.vm.kernels import Kernel, kernel
 from tests.vm.machines import MACHINES, CannotRun, Machine
 
 CANNOT = 77
-JOBS_FAILED = 3
 # What this needs, and the Debian packages.
 _PROGRAMS = {
     "mmdebstrap": "mmdebstrap",
@@ -171,10 +169,7 @@ def main() -> int:
         say(f"cannot be done here: {error}")
         return CANNOT
     print(text)
-    if passed:
-        return 0
-    refused = any(not jobs.verdict(each)[0] for each in results if each.job.name == "objects")
-    return 1 if refused else JOBS_FAILED
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -50,8 +50,9 @@ def accelerator(kernel: Kernel) -> str:
 
 
 def _options(how: str, kernel: Kernel, memory_mib: int) -> list[str]:
-    # The processor of the host may lack what Python's packages are compiled for; QEMU's own has it. Without AVX2:
-    # QEMU 7.2 emulates it wrongly, so that every fifth argsort of NumPy was wrong, or ended the process (SIGSEGV).
+    # The processor of the host may lack what Python's packages are compiled for; QEMU's own has it. Without
+    # AVX2: QEMU 7.2 emulates it wrongly, so that every fifth argsort of NumPy was wrong, or ended the process
+    # (SIGSEGV).
     processor = "host" if how == "kvm" else "max,avx2=off"
     return [
         *("-accel", how, "-cpu", processor, "-smp", "2"),

@@ -56,12 +56,9 @@ class FlowRules:
         bridge. Raises :class:`BpfError`.
         """
         key = flow_key(flow, directed=True)
-        found = self._table.get(key)
-        if (
-            self._is_of_another(key, found, own)
-            and found.bytes <= window.bytes
-            and found.expires_ns > time.monotonic_ns()
-        ):
+        found: Any = self._table.get(key)
+        lower = self._is_of_another(key, found, own) and found.bytes <= window.bytes
+        if lower and found.expires_ns > time.monotonic_ns():
             return
         self._table.set(key, rule(window, expires_ns, slot))
         self._closed.discard(bytes(key))

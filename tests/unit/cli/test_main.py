@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import threading
 from pathlib import Path
@@ -304,6 +305,23 @@ def test_an_agent_that_hangs_is_named(refused, hanging):
     assert said in refused("status", "--bridge", "s1")
     assert said in refused("status"), "also if its queue is full"
     assert cli_release._agent_answers("s1"), "it is not dead"
+
+
+def test_an_agent_that_is_killed_before_it_answers(tmp_path):
+    (tmp_path / "run").mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "run" / "s1.sock"))
+        server.listen()
+
+        def end():
+            select.select([server], [], [])
+            server.close()
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        with pytest.raises(UserError, match="ended while it answered"):
+            status.ask("s1")
+        ending.join()
 
 
 def test_the_time_for_an_answer_is_short():

@@ -120,15 +120,17 @@ def govern(stack, directory):
         *config,
     )
     stack.callback(agent.end)
+    stack.push(lambda kind, *_: print(f"--- the agent's exit code: {agent.process.poll()}") if kind else None)
     agent.wait_for("ready", 120)
     manager.wait_for("connected", 120)
     assert until(lambda: port_status()["rule"] is not None, 120), agent.text
 
 
 def show_logs(directory):
-    """What agent and controller have said."""
+    """What agent, controller and kernel have said."""
     for log in sorted(directory.glob("*.log")):
         print(f"--- {log.name}", log.read_text(), sep="\n", flush=True)
+    print("--- kernel", *output("dmesg").splitlines()[-30:], sep="\n", flush=True)
 
 
 def port_status():
