@@ -254,7 +254,7 @@ def run(options: AgentOptions) -> int:
     """Run an agent until SIGINT, SIGTERM or SIGHUP. Raises :class:`UserError`."""
     privileges.check()
     # A fault in a library of C (libbpf, NumPy) would end the agent without a word.
-    faulthandler.enable()
+    faulthandler.enable(sys.__stderr__ or sys.stderr)
     # Of the limit that the service manager allows: a port with an ingress qdisc takes a file descriptor.
     with contextlib.suppress(OSError, ValueError):
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
