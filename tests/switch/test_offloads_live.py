@@ -109,8 +109,8 @@ def transfer(hosts: Hosts, connections: int = 1) -> tuple[int, int]:
     """Data from client to server, which gets it byte for byte, in parts by so many connections at once.
     Returns the segments that the client has sent with data, and those of them that it has sent again.
 
-    The queue overflows for certain if each connection may have two packets of two segments in it: Linux allows
-    that whatever the round trip is, but not much more if it is long (TCP Small Queues).
+    The queue overflows for certain if each connection may have two packets of two segments in it: Linux
+    allows that whatever the round trip is, but not much more if it is long (TCP Small Queues).
     """
     listener = hosts.listen(80)
     data = hashlib.shake_128(b"seed").digest(SIZE)
