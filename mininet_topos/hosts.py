@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mininet.log import warn
 from mininet.node import Host
 
 from mininet_topos.controls import remedy
+from mininet_topos.qdiscs import WIRE
 from mininet_topos.shells import ShieldedShell
 
 # The congestion controls that namespaces may choose; only the initial network namespace can change the list.
@@ -35,8 +37,11 @@ class FairQHost(ShieldedShell, Host):
         refuses a setting.
         """
         result: dict[str, Any] = super().config(**params)
-        if self._is_at_userspace() if offloads is None else not offloads:
+        at_userspace = self._is_at_userspace()
+        if at_userspace if offloads is None else not offloads:
             self.setParam(result, "setOffloads", offloads=False)
+        if not at_userspace:
+            self.setParam(result, "setWire", wire=True)
         self.setParam(result, "setQuiet", quiet=True)
         self.setParam(result, "setCongestionControl", cc=cc)
         return result
@@ -58,6 +63,19 @@ class FairQHost(ShieldedShell, Host):
         trouble = self.cmd("; ".join(commands))
         if trouble.strip():
             raise HostError(f"{self.name}: cannot switch offloads {state}: {trouble.strip().splitlines()[0]}")
+
+    def setWire(self, _wire: bool) -> None:
+        """Let packets leave the host when they are sent, as a network card does.
+
+        The kernel's datapath passes on the sender's own packets. They count as unsent until the far host has
+        them, and TCP holds back more than a few (TCP Small Queues): each sender would know the queue of every
+        switch. Open vSwitch in user space copies packets. A warning if the kernel has no netem.
+        """
+        names = [intf.name for intf in self.intfList() if intf.name != "lo"]
+        trouble = self.cmd("; ".join(f"tc qdisc replace dev {name} root {WIRE}" for name in names)).strip()
+        if trouble:
+            said = trouble.splitlines()[0]
+            warn(f"*** {self.name}: TCP will feel the queues of switches, as on no real network: {said}\n")
 
     def setQuiet(self, _quiet: bool) -> None:
         """Switch IPv6 discovery off on every interface; do not keep TCP metrics between connections."""

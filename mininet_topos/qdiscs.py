@@ -1,8 +1,12 @@
-"""The qdisc of a shallow port in place of a FIFO. Does without Mininet."""
+"""The qdisc of a shallow port in place of a FIFO, and that of hosts. Does without Mininet."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+WIRE = "netem delay 1us limit 100000"
+"""What a host's interface needs so that its packets leave the host as with a network card: netem takes a
+packet from its socket before it delays it."""
 
 
 class PortQdisc(NamedTuple):

@@ -26,6 +26,7 @@ from fairq_ryu.experiments.traffic.workers import REPOSITORY
 from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, has_kernel_datapath, run
 from mininet_topos.patience import patient
+from mininet_topos.qdiscs import WIRE
 
 BARE = "bare"
 """The pseudo-policy without controller and agent, with one NORMAL rule: it shows the cost of the others."""
@@ -102,6 +103,12 @@ def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path 
     """``UserError`` when the machine cannot make the qdiscs of the kernel that some policies have, with all
     that are missing.
     """
+    if has_kernel_datapath() and _refused({"hosts": WIRE}):
+        raise UserError(
+            "on Open vSwitch's kernel datapath, TCP of hosts in the same machine feels the queues of switches,"
+            f" as on no real network, and {kernel_kinds.missing('netem')}, which prevents it",
+            "install the package with all modules of the kernel (linux-modules-extra-...)",
+        )
     qdiscs = {name: found for name in policies if (found := baselines.of(name).qdisc) is not None}
     if not qdiscs:
         return
@@ -110,11 +117,7 @@ def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path 
         name: each.at(scenario.rate_mbit, scenario.buffer_bytes, config).arguments
         for name, each in qdiscs.items()
     }
-    try:
-        reasons = kernel_kinds.refused(wanted)
-    except OSError as error:
-        raise UserError(f"no network namespace can be made: {error}", "run it as root") from None
-    if reasons:
+    if reasons := _refused(wanted):
         option = {name: kernel_kinds.option(qdiscs[name].kind) for name in reasons}
         raise all_of(
             [
@@ -131,6 +134,14 @@ def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path 
             " loses other packets than those that a qdisc drops",
             "`modprobe openvswitch`, or leave it out",
         )
+
+
+def _refused(wanted: Mapping[str, str]) -> dict[str, str]:
+    """As :func:`kernel_kinds.refused`. Raises ``UserError`` where no network namespace can be made."""
+    try:
+        return kernel_kinds.refused(wanted)
+    except OSError as error:
+        raise UserError(f"no network namespace can be made: {error}", "run it as root") from None
 
 
 def check_machine(switches: Sequence[str]) -> None:

@@ -139,6 +139,16 @@ def test_offloads_are_switched_off_at_every_interface():
         hosts.FairQHost.setOffloads(Ends("user", answer="h1-eth1\r\n"), False)
 
 
+def test_packets_leave_a_host_at_every_interface(monkeypatch):
+    host, said = Ends("kernel", "kernel"), []
+    monkeypatch.setattr(hosts, "warn", said.append)
+    hosts.FairQHost.setWire(host, True)
+    wanted = "tc qdisc replace dev h1-eth{} root netem delay 1us limit 100000"
+    assert host.commands == [f"{wanted.format(0)}; {wanted.format(1)}"] and said == []
+    hosts.FairQHost.setWire(Ends("kernel", answer="Error: Specified qdisc kind is unknown.\r\n"), True)
+    assert len(said) == 1 and "h1: " in said[0] and "Specified qdisc kind is unknown." in said[0]
+
+
 class Routed(hosts.FairQHost):
     """A host on a kernel without the setting of the whole namespace; it records its commands."""
 

@@ -86,6 +86,7 @@ def test_a_qdisc_that_the_kernel_lacks_is_refused_before_anything_starts(monkeyp
         return {name: reasons[each.split()[0]] for name, each in wanted.items() if each.split()[0] in reasons}
 
     monkeypatch.setattr(machine.kernel_kinds, "refused", refused)
+    monkeypatch.setattr(machine, "has_kernel_datapath", lambda: False)
     assert refusal(["droptail", "fq_codel", "kernel-red", "cake"]) == [
         "policy 'fq_codel' cannot run: the kernel has no fq_codel (module sch_fq_codel). "
         "Remedy: boot a kernel with CONFIG_NET_SCH_FQ_CODEL, or leave it out",
@@ -96,6 +97,24 @@ def test_a_qdisc_that_the_kernel_lacks_is_refused_before_anything_starts(monkeyp
     assert [each["cake"] for each in asked] == ["cake bandwidth 25000000bit memlimit 188928"]
     machine.check_qdiscs(scenario.load("incast"), ["droptail", "red"], None)
     assert len(asked) == 1
+
+
+def test_on_the_kernel_datapath_packets_must_leave_their_hosts(monkeypatch):
+    """Otherwise TCP Small Queues tells each sender of the queue."""
+    asked = []
+
+    def refused(wanted):
+        asked.append(wanted)
+        return dict.fromkeys(wanted, "tc refuses it")
+
+    monkeypatch.setattr(machine.kernel_kinds, "refused", refused)
+    monkeypatch.setattr(machine, "has_kernel_datapath", lambda: False)
+    machine.check_qdiscs(scenario.load("incast"), ["droptail"], None)
+    assert asked == []
+    monkeypatch.setattr(machine, "has_kernel_datapath", lambda: True)
+    (line,) = refusal(["droptail"])
+    assert "the kernel has no netem (module sch_netem)" in line
+    assert [each.split()[0] for (each,) in (wanted.values() for wanted in asked)] == ["netem"]
 
 
 def test_a_qdisc_of_the_kernel_needs_the_kernel_datapath(monkeypatch):
