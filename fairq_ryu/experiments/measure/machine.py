@@ -105,7 +105,7 @@ def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path 
     """
     if has_kernel_datapath() and _refused({"hosts": WIRE}):
         raise UserError(
-            "on Open vSwitch's kernel datapath, TCP of hosts in the same machine feels the queues of switches,"
+            "on Open vSwitch's kernel datapath, TCP of hosts in one machine feels the queues of switches,"
             f" as on no real network, and {kernel_kinds.missing('netem')}, which prevents it",
             "install the package with all modules of the kernel (linux-modules-extra-...)",
         )
