@@ -25,7 +25,7 @@ import pytest
 
 from fairq_ryu.agent.libbpf import BpfObject, load_library
 from fairq_ryu.agent.tc import INGRESS, TcFilter
-from fairq_ryu.experiments.hostcc.controls import HostControls, offered, refusal
+from fairq_ryu.experiments.hostcc.controls import OWN, PREFIX, HostControls, offered, refusal
 from fairq_ryu.experiments.hostcc.hosts import in_use
 from fairq_ryu.experiments.hostcc.layout import BPF_DIR
 from fairq_ryu.experiments.traffic.namespaces import entered
@@ -44,8 +44,8 @@ _DELIVERED_AT = 192  # in struct tcp_info: tcpi_delivered, tcpi_delivered_ce
 _SSTHRESH_AT = 76  # tcpi_snd_ssthresh, tcpi_snd_cwnd
 _SIOCOUTQ = 0x5411
 LOADS_ALL = (
-    "from fairq_ryu.experiments.hostcc.controls import HostControls, OWN; made = HostControls();"
-    "made.provide(OWN); print('ready', flush=True); input()"
+    "from fairq_ryu.experiments.hostcc.controls import HostControls, OWN, PREFIX; made = HostControls();"
+    "made.provide([PREFIX + name for name in OWN]); print('ready', flush=True); input()"
 )
 
 
@@ -147,7 +147,7 @@ def wire(machine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wir
         os.sched_setaffinity(0, {min(processors)})
         controls = HostControls()
         stack.callback(controls.close)
-        controls.provide(["reno", "dctcp", "d2tcp", "hstcp"])
+        controls.provide(["reno", *(PREFIX + name for name in OWN)])  # also where the kernel has its own
         yield Wire(controls, other.pid, tmp_path_factory.mktemp("marker"))
     assert "fairq_" not in ALLOWED.read_text()
 
@@ -162,7 +162,7 @@ def test_alpha_of_a_fixed_pattern_of_marks_is_the_twin_s(wire: Wire) -> None:
             wire.mark(every)
             for _ in range(chunks):
                 send(sock)
-                told = wire.controls.alpha("dctcp", sock.fileno())
+                told = wire.controls.alpha("fairq_dctcp", sock.fileno())
                 assert told.windows > windows and told.fallback == 0
                 windows = told.windows
                 assert told.alpha == twin.alpha(told.previous, told.delivered, told.marked)
@@ -200,7 +200,7 @@ def test_a_deadline_decides_how_much_is_cut(wire: Wire, size: int, left_ns: int,
         send(sock, 2)
         wire.mark(5)
         send(sock, 2)
-        told = wire.controls.alpha("d2tcp", sock.fileno())
+        told = wire.controls.alpha("fairq_d2tcp", sock.fileno())
         assert told.cuts > 0 and 0 < told.cut_alpha < twin.MAX_ALPHA
         assert told.cut_power == twin.power(told.cut_alpha, imminence)
 
@@ -211,7 +211,7 @@ def test_without_ecn_it_is_reno(wire: Wire) -> None:
     wire.mark(1)
     with wire.connection() as sock:
         send(sock, 2)
-        assert wire.controls.alpha("dctcp", sock.fileno()).fallback == 1
+        assert wire.controls.alpha("fairq_dctcp", sock.fileno()).fallback == 1
         assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).split(b"\0")[0] == b"reno"
         assert wire.count(OTHERS) > 0 and wire.count(MARKED) == 0
     run("nsenter", "-t", str(wire.receiver), "-n", "sh", "-c", "echo 2 >/proc/sys/net/ipv4/tcp_ecn")
@@ -251,8 +251,8 @@ def test_a_reduction_that_the_kernel_has_left_out_is_made_late_and_counted(
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
             threshold, window = struct.unpack_from("=II", info, _SSTHRESH_AT)
             assert threshold < 1000 and window < 1000
-    finally:
         wire.use("fairq_dctcp", "fairq_dctcp")
+    finally:
         control.close()
 
 
