@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import socket
 import statistics
@@ -219,7 +220,7 @@ class Site:
             during = self._rate(sink, asker, FLOOD)
             passed, spent = self._passed() - passed, _switch_seconds() - spent
             kept = self.known() == known
-            if not until(lambda: asker.step() or len(asker.answers) == asker.asked, _ANSWER, 0.002):
+            if not until(lambda: asker.step(math.inf) or len(asker.answers) == asker.asked, _ANSWER, 0.002):
                 asker.answers.append((float("inf"), ""))
             return Measured(
                 during / before,

@@ -40,6 +40,8 @@ def test_what_is_ours_is_removed_and_nothing_else(own_lab, other):
     assert refused.returncode == 2 and "is running. Remedy" in refused.stderr
     assert any(ours in line for line in listed("flows"))
 
+    # Without a controller for a while, Open vSwitch would otherwise remove all rules and forward by itself.
+    output("ovs-vsctl", "set-fail-mode", "s1", "secure")
     own_lab.manager.end()
     assert own_lab.agent_process.end() == 0
     assert until(lambda: "is_connected: true" not in output("ovs-vsctl", "show"), 20)

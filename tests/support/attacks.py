@@ -117,13 +117,13 @@ class Asker:
         wanted = bytes(6), addresses.packed(self._target)
         self._request = build.arp_frame(headers.ARP_REQUEST, sender, wanted, _BROADCAST)
         self._asked_at = None
-        self._sent_at = 0.0
+        self._last = self._sent_at = 0.0
         self.asked = 0
         self.answers = []  # (seconds, MAC address) of each
 
     def step(self, interval=0.1):
-        """Ask again if ``interval`` has passed and the last request is answered; repeat a request, which may
-        be lost, after a second.
+        """Ask again ``interval`` seconds after the last question if it is answered; repeat a request, which
+        may be lost, after a second.
         """
         now = time.monotonic()
         with contextlib.suppress(BlockingIOError):
@@ -134,18 +134,13 @@ class Asker:
                 if answers and arp.sender_ip == self._target and self._asked_at is not None:
                     self.answers.append((now - self._asked_at, arp.sender_mac))
                     self._asked_at = None
-        due = self._asked_at is None and now >= self.asked * interval + self._began(now)
+        due = self._asked_at is None and now >= self._last + interval
         if due:
-            self._asked_at = now
+            self._asked_at = self._last = now
             self.asked += 1
         if due or (self._asked_at is not None and now > self._sent_at + 1):
             self._sent_at = now
             self._socket.send(self._request)
-
-    def _began(self, now):
-        if not self.asked:
-            self._first = now
-        return self._first
 
     def close(self):
         self._socket.close()
