@@ -72,7 +72,8 @@ class FairQHost(ShieldedShell, Host):
         switch. Open vSwitch in user space copies packets. A warning if the kernel has no netem.
         """
         names = [intf.name for intf in self.intfList() if intf.name != "lo"]
-        trouble = self.cmd("; ".join(f"tc qdisc replace dev {name} root {WIRE}" for name in names)).strip()
+        commands = [f"tc qdisc replace dev {name} root {WIRE}" for name in names]
+        trouble = self.cmd("; ".join(commands)).strip()
         if trouble:
             said = trouble.splitlines()[0]
             warn(f"*** {self.name}: TCP will feel the queues of switches, as on no real network: {said}\n")

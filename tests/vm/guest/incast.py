@@ -127,10 +127,9 @@ def govern(stack, directory):
 
 
 def show_logs(directory):
-    """What agent, controller and kernel have said."""
+    """What agent and controller have said."""
     for log in sorted(directory.glob("*.log")):
         print(f"--- {log.name}", log.read_text(), sep="\n", flush=True)
-    print("--- kernel", *output("dmesg").splitlines()[-30:], sep="\n", flush=True)
 
 
 def port_status():
