@@ -31,9 +31,9 @@ from fairq_ryu.control.agent_copies import AgentCopies
 from fairq_ryu.control.agent_messages import AgentMessages
 from fairq_ryu.control.agent_polling import AgentPolling
 from fairq_ryu.control.bridge_connections import BridgeConnections
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.gone_switches import GoneSwitches
 from fairq_ryu.control.mode_control import ModeControl
@@ -47,7 +47,7 @@ from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.state import ControllerState
 from fairq_ryu.control.switches import Switches
 from fairq_ryu.control.syn_admission import SynAdmission
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.metrics.exporter import Metrics

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fairq_ryu.channel import segment_copies
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.sender import Outgoing, to_switch
 from fairq_ryu.openflow.pipeline import Datapath
 

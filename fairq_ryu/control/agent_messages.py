@@ -30,10 +30,10 @@ from fairq_ryu.channel import (
     window_law,
 )
 from fairq_ryu.channel.dispatch import DispatchTable, ExperimenterMessage, MalformedBody
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.record_tracking import RecordTracker
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.model import PortKey, SegmentState, dpid_text
 from fairq_ryu.port_settings import PortSettings
 

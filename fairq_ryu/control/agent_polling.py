@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from ryu.lib import hub
 
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
 if TYPE_CHECKING:
     from fairq_ryu.control.counters import Delays
-    from fairq_ryu.control.windows import WindowController
+    from fairq_ryu.control.window_controller import WindowController
 
 # Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
 _IDLE_INTERVAL = 0.25

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from fairq_ryu.control.announcement_outcomes import Assignment
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
-from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
+from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, RuleChange
@@ -96,7 +96,7 @@ class AnnouncedFlows:
     def prune(self, now: float) -> None:
         """Forget announcements that no flow has taken, and flows that ended when they were on no port."""
         self.announcements.expire(now)
-        for flow in in_turns(self._reporter.outcomes, LOOKS_PER_TURN):
+        for flow in in_steps(self._reporter.outcomes, LOOKS_PER_STEP):
             self._reporter.outcomes.left(flow, self._flows.get(flow), now)
 
     def policies_changed(self) -> None:

@@ -49,13 +49,13 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.control.bridge_joining import BridgeJoining
-from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.fabric_controller import FabricController, PortState
 from fairq_ryu.control.inventory import Beside
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.rule_counts import RuleCounts
 from fairq_ryu.control.sender import Sender
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.errors import plain
 from fairq_ryu.fabric.ways import RuleCount, Way, in_words
 from fairq_ryu.model import dpid_text

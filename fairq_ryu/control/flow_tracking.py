@@ -40,11 +40,11 @@ from typing import Any, NamedTuple
 
 from ryu.lib import hub
 
-from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridges import FabricController
-from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.agent_link import AgentLink
+from fairq_ryu.control.fabric_controller import FabricController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.control.worker import Worker
+from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowState, FlowTable
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment, new_tuple
@@ -184,7 +184,7 @@ class FlowTracker:
         self._apply_slices(self._flows.drop_idle(time.monotonic()))
         self._windows.injector.prune()
         self._windows.prune(time.monotonic())
-        for assigned in in_turns(self._fabric.paths, LOOKS_PER_TURN):
+        for assigned in in_steps(self._fabric.paths, LOOKS_PER_STEP):
             if self._flows.get(assigned.key) is None:
                 self._fabric.release_path(assigned.key, closed=False)
 

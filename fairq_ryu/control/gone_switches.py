@@ -7,8 +7,8 @@ of any bridge, as often as it likes.
 
 from __future__ import annotations
 
-from fairq_ryu.control.bridges import FabricController
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.fabric_controller import FabricController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 
 INTERVAL = 1.0

@@ -1,9 +1,9 @@
 """All bridges that are governed, in whatever way: their ports, with names and roles, and what they cannot do.
 
-A bridge in the way *paths* is one of the fabric (:class:`~fairq_ryu.control.bridges.FabricController`), which
-knows what its ports lead to. A bridge beside it, which keeps its own rules, or of which only the agent is
-known, has ports of unknown role. Bounded: one entry a connected bridge; the ports are those that bridges and
-agents list.
+A bridge in the way *paths* is one of the fabric
+(:class:`~fairq_ryu.control.fabric_controller.FabricController`), which knows what its ports lead to. A
+bridge beside it, which keeps its own rules, or of which only the agent is known, has ports of unknown role.
+Bounded: one entry a connected bridge; the ports are those that bridges and agents list.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.agent_link import AgentLink
+from fairq_ryu.control.fabric_controller import FabricController, PortState
 from fairq_ryu.fabric.ways import Asked, Way, limits
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow.pipeline import Datapath

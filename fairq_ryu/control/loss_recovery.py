@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 
 from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.fabric.recovery import actions, recovery
 from fairq_ryu.model import FlowKey, PortKey, SegmentState

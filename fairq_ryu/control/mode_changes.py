@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairq_ryu.channel.port_mode import PortWindows
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.loss_recovery import LossRecovery
 from fairq_ryu.control.port_modes import PortModes
 from fairq_ryu.model import PortKey, RuleChange

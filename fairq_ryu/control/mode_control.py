@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.disables import LIMIT, Disables, Scope
 from fairq_ryu.control.events import Kind, Occurrence
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.fabric_controller import FabricController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, PortMode, dpid_text, short_dpid
 

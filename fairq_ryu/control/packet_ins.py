@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairq_ryu.control.agent_messages import AgentMessages
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.rerouting import Rerouting
 from fairq_ryu.control.syn_admission import SynAdmission

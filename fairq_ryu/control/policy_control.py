@@ -12,7 +12,7 @@ from ryu.lib import hub
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import settings_of
 from fairq_ryu.control.events import Kind, Occurrence
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import Policy, available, same
 from fairq_ryu.policies.choice import PolicyChoice, make

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.ports import BRIDGE, POLICY
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.disables import Disables
 from fairq_ryu.model import PortKey, PortMode, dpid_text, short_dpid
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from fairq_ryu.channel.queue_law import QueueLawState, RefusedQueueLaw
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, PortMode, QueueSample
 from fairq_ryu.policies.base import Policy, fair_share, queue_law

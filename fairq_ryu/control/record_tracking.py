@@ -29,8 +29,8 @@ from ryu.lib import hub
 from fairq_ryu.channel import flow_changes, flow_records
 from fairq_ryu.channel.flow_changes import Changes, ChunkFlags
 from fairq_ryu.channel.segment_state import KEY_SIZE
-from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.agent_link import AgentLink
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable, SeenFlow
 from fairq_ryu.model import PortKey, new_tuple

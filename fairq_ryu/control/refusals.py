@@ -23,10 +23,10 @@ from fairq_ryu.channel import (
     segment_counts,
     window_law,
 )
-from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.fabric_controller import FabricController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.model import dpid_text
 from fairq_ryu.openflow import refusal
 

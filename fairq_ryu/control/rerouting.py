@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.control.worker import Worker
 
 _DELAY = 0.01

@@ -17,9 +17,9 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.control.agents import AgentLink
-from fairq_ryu.control.bridges import FabricController
-from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
+from fairq_ryu.control.agent_link import AgentLink
+from fairq_ryu.control.fabric_controller import FabricController
+from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
 from fairq_ryu.packet import parse, tags, tcp_build, tcp_timestamps
@@ -66,7 +66,7 @@ class SegmentInjector:
 
     def prune(self) -> None:
         """Forget connections that are not in the flow table: their SYNs started none."""
-        for key in in_turns(list(self._addresses), LOOKS_PER_TURN):
+        for key in in_steps(list(self._addresses), LOOKS_PER_STEP):
             if self._flows.get(key) is None:
                 self.forget(key)
 

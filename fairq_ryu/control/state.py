@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.counters import Counts
 from fairq_ryu.control.events import History
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.port_traffic import PortTrafficTable
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text

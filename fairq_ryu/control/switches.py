@@ -16,13 +16,13 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import description, oxm
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.bridge_connections import BridgeConnections, port_state
-from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.port_traffic import PortTrafficTable
 from fairq_ryu.control.rerouting import Rerouting
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.errors import plain
 from fairq_ryu.model import PortKey, dpid_text
 from fairq_ryu.openflow import pipeline

@@ -31,10 +31,10 @@ from typing import Any
 
 from ryu.lib import hub
 
-from fairq_ryu.control.bridges import FabricController
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.syn_queue import SynQueue
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.control.worker import Worker
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.model import PortKey

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairq_ryu.channel.deadlines import HandshakeDeadline, microseconds
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, Connection, FlowTable
 from fairq_ryu.model import FlowKey, PortKey

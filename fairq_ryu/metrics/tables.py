@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
+from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.metrics.family import Family, Sample
 from fairq_ryu.model import Congestion, dpid_text
 from fairq_ryu.policies.parts.deadline_table import GifTable
@@ -242,7 +242,7 @@ _SENT_KINDS = ("wake", "dupack", "reinject")
 def ports(state: ControllerState, now: float) -> Samples:
     """All ports."""
     found: dict[str, list[Sample]] = {family.name: [] for family in PORTS}
-    for row in in_turns(state.ports()):
+    for row in in_steps(state.ports()):
         labels = (row["dpid"], str(row["port"]), row["name"])
         for name, (field, factor) in _FIELDS.items():
             value = row.get(field)
@@ -319,4 +319,4 @@ def fabric(state: ControllerState, now: float) -> Samples:
 def _gif_states(tables: Iterable[GifTable], now: float) -> Counter[str]:
     """The flows of all tables, by the state of their deadlines."""
     entries = (entry for table in tables for entry in list(table))
-    return Counter(entry.state(now) or "none" for entry in in_turns(entries, LOOKS_PER_TURN))
+    return Counter(entry.state(now) or "none" for entry in in_steps(entries, LOOKS_PER_STEP))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
+from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
 from fairq_ryu.model import FlowKey, PortKey, PortMode, WindowKind, dpid_text
@@ -51,16 +51,16 @@ def page(
     """The rows of a page, and the total number of connections that match. Rows are made only for the page."""
     first, end, fits = wanted.offset, wanted.offset + wanted.limit, filters(wanted)
     if not fits:
-        return [row(each) for each in in_turns(connections[first:end])], len(connections)
+        return [row(each) for each in in_steps(connections[first:end])], len(connections)
     chosen, total = [], 0
-    for start in range(0, len(connections), LOOKS_PER_TURN):
-        for each in connections[start : start + LOOKS_PER_TURN]:
+    for start in range(0, len(connections), LOOKS_PER_STEP):
+        for each in connections[start : start + LOOKS_PER_STEP]:
             if all(fit(each) for fit in fits):
                 if first <= total < end:
                     chosen.append(each)
                 total += 1
         hub.sleep(0)
-    return [row(each) for each in in_turns(chosen)], total
+    return [row(each) for each in in_steps(chosen)], total
 
 
 # Rows

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from fairq_ryu.control.events import History
-from fairq_ryu.control.turns import in_turns
+from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.reply import Answer, Reply, encode
@@ -132,7 +132,7 @@ class RestService:
     def __post_init__(self) -> None:
         """Create the shared reply."""
         self.turn = hub.Semaphore(1)
-        self.ports = CachedReply(lambda: encode({"ports": list(in_turns(self.view.ports()))}))
+        self.ports = CachedReply(lambda: encode({"ports": list(in_steps(self.view.ports()))}))
 
     @property
     def history(self) -> History:

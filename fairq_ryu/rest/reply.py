@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from fairq_ryu.control.turns import in_turns
+from fairq_ryu.control.yielding import in_steps
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -46,7 +46,7 @@ def encode(answer: Answer) -> bytes:
     fields = []
     for name, value in answer.items():
         if isinstance(value, list):
-            text = f"[{', '.join(json.dumps(row, allow_nan=False) for row in in_turns(value))}]"
+            text = f"[{', '.join(json.dumps(row, allow_nan=False) for row in in_steps(value))}]"
         else:
             text = json.dumps(value, allow_nan=False)
         fields.append(f"{json.dumps(name)}: {text}")

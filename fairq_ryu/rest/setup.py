@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.mode_control import ModeControl
 from fairq_ryu.control.policy_control import PolicyControl
 from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.turns import in_turns
+from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.rest import handler
 from fairq_ryu.rest.guard import TOKEN_VARIABLE, RequestGuard, read_token
 from fairq_ryu.rest.operations import MetricsView, RestService, View
@@ -76,7 +76,7 @@ def page_state(view: View, announcing: AnnouncementsView, streams: Streams) -> A
     return {
         "time": round(streams.now(), 3),
         "health": view.health(),
-        "ports": list(in_turns(view.ports())),
+        "ports": list(in_steps(view.ports())),
         "switches": view.switches(),
         "links": view.links(),
         "hosts": view.hosts(),

@@ -9,8 +9,8 @@ from typing import Any
 
 from fairq_ryu import __version__
 from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.turns import in_turns
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
+from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.whole_graph import with_hosts
 from fairq_ryu.fabric.ways import Way
@@ -53,10 +53,10 @@ class FabricView:
                     "at": port_pair(host["at"]),
                     "addresses": _in_order(host["addresses"]),
                 }
-                for host in (graph.nodes[node] for node in in_turns(known))
+                for host in (graph.nodes[node] for node in in_steps(known))
             ]
             pairs = (pair for edge in graph.edges for pair in graph.edges[edge].get("ports", ()))
-            links = [{"a": port_pair(a), "b": port_pair(b)} for a, b in in_turns(sorted(pairs))]
+            links = [{"a": port_pair(a), "b": port_pair(b)} for a, b in in_steps(sorted(pairs))]
             self._mapped = version, hosts, links
         return self._mapped
 
@@ -99,7 +99,7 @@ class FabricView:
         """The paths of a page."""
         found = list(self._state.fabric.paths)
         chosen = found[wanted.offset : wanted.offset + wanted.limit]
-        return [flow_rows.path_row(each) for each in in_turns(chosen)], len(found)
+        return [flow_rows.path_row(each) for each in in_steps(chosen)], len(found)
 
     def switches(self) -> list[dict[str, Any]]:
         """The bridges that are governed, and those that were and may connect again."""
@@ -114,7 +114,7 @@ class FabricView:
                 "way": str(inventory.way(dpid)),
                 "limits": inventory.limits(dpid, roles),
             }
-            for dpid in in_turns(inventory.known)
+            for dpid in in_steps(inventory.known)
         ]
 
     def hosts(self) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ class AnnouncementsView:
         now = time.monotonic()
         found = self._windows.announcements.listed(now)
         chosen = found[wanted.offset : wanted.offset + wanted.limit]
-        return [announcement_row(entry, now) for entry in in_turns(chosen)], len(found)
+        return [announcement_row(entry, now) for entry in in_steps(chosen)], len(found)
 
     def announcement(self, number: int) -> dict[str, Any] | None:
         """One announcement; None if it does not exist."""
@@ -174,7 +174,7 @@ class AnnouncementsView:
             size = len(table)
             if before < end and wanted.offset < before + size:
                 part = table.rows(now, max(0, wanted.offset - before), min(size, end - before))
-                rows += in_turns(gif_rows(port, part, now))
+                rows += in_steps(gif_rows(port, part, now))
                 hub.sleep(0)  # sorting a table takes a while
             before += size
         return rows, before

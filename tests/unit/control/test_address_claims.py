@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.fabric_controller import FabricController, PortState
 from fairq_ryu.fabric.topology.claims import QUESTIONS
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline

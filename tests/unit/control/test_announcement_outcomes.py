@@ -11,12 +11,12 @@ from fairq_ryu.channel import flow_records, oxm
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control import event_reporter
 from fairq_ryu.control.announcement_outcomes import Assignment, Counted, Outcomes
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
 from fairq_ryu.control.events import Kind, Occurrence
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.flow_tracking import FlowTracker
 from fairq_ryu.control.record_tracking import RecordTracker
-from fairq_ryu.control.windows import WindowController
+from fairq_ryu.control.window_controller import WindowController
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, PortKey, Service

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.channel import oxm, queue_depth
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.counters import PEAK_SHOWN, Delays, Histogram, Peak
 from fairq_ryu.model import NO_WINDOWS, Announcement, FlowKey, FlowProgress, PortKey, WindowPlan
 from fairq_ryu.policies.parts.deadline_table import GifTable

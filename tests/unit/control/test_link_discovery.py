@@ -8,8 +8,8 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control import link_discovery
-from fairq_ryu.control.bridges import FabricController, PortState
 from fairq_ryu.control.counters import DISCOVERY_IGNORED
+from fairq_ryu.control.fabric_controller import FabricController, PortState
 from fairq_ryu.fabric.topology.graph import PortRole, Sight
 from fairq_ryu.model import PortKey
 from fairq_ryu.packet import lldp

@@ -9,7 +9,7 @@ from fairq_ryu.control.polling_pace import look_interval, records_interval
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.flownet import A, B
-from tests.unit.control.test_windows_laws import Network, policy
+from tests.unit.control.test_window_controller_laws import Network, policy
 
 
 @pytest.mark.parametrize(("ports", "wanted"), [(0, 0.05), (60, 0.05), (125, 0.1), (750, 0.6), (5000, 0.8)])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.control import turns
+from fairq_ryu.control import yielding
 from fairq_ryu.control.events import History
 from fairq_ryu.rest import cached_reply, guard, handler, server, streams
 from fairq_ryu.rest.openapi import VERSION, document
@@ -150,7 +150,7 @@ def test_the_document_is_whole():
 def test_the_page_has_the_code_s_numbers():
     text = " ".join(TEXT.split())
     assert f"`limit` is {MAX_LIMIT} at most" in text
-    assert f"after every {turns.ROWS_PER_TURN} rows" in text
+    assert f"after every {yielding.ROWS_PER_STEP} rows" in text
     assert f"longer than {cached_reply.KEEP * 100:g} ms, it is generated less often" in text
     assert f"up to {cached_reply.MAX_AGE:g} s old." in text
     assert f"at most the latest {streams._MAX_FRAMES // 2}." in text

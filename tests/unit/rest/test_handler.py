@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
-from fairq_ryu.control import turns
+from fairq_ryu.control import yielding
 from fairq_ryu.control.events import Kind
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowState
@@ -313,7 +313,7 @@ def test_rows_are_made_for_the_page_only(many, monkeypatch):
 def test_a_long_listing_yields_to_the_controller(many, monkeypatch):
     """At most 50 rows are made or encoded without a turn for the control loop."""
     taken = []
-    monkeypatch.setattr(turns.hub, "sleep", taken.append)
+    monkeypatch.setattr(yielding.hub, "sleep", taken.append)
     get(many, "/v1/flows?limit=1000")
     assert taken == [0] * 40
     taken.clear()

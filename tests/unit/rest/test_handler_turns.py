@@ -10,7 +10,7 @@ import eventlet
 import pytest
 from ryu.lib import hub
 
-from fairq_ryu.control.turns import ROWS_PER_TURN
+from fairq_ryu.control.yielding import ROWS_PER_STEP
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.rest import flow_rows, setup, views
@@ -59,7 +59,7 @@ def test_the_live_state_yields_to_the_controller(monkeypatch):
     monkeypatch.setattr(hub, "sleep", turns.append)
     answer = setup.page_state(site.service.view, site.service.announcing, site.streams)
     assert len(answer["gif"]) == setup.MAX_GIF_ROWS
-    assert len(turns) >= setup.MAX_GIF_ROWS // ROWS_PER_TURN
+    assert len(turns) >= setup.MAX_GIF_ROWS // ROWS_PER_STEP
 
 
 # Tables of flows by deadline

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.fabric_controller import FabricController, PortState
 from fairq_ryu.control.forwarding_rules import SILENT_TIME
 from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import FlowKey, PortKey

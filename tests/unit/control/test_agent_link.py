@@ -8,7 +8,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import queue_depth, queue_law, window_law
 from fairq_ryu.channel.window_law import LawState
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.agent_link import agent_link

@@ -12,11 +12,11 @@ from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control import polling_pace
-from fairq_ryu.control.agents import AgentLink
+from fairq_ryu.control.agent_link import AgentLink
 from fairq_ryu.control.announced_flows import AnnouncedFlows
 from fairq_ryu.control.announcement_outcomes import Counted
-from fairq_ryu.control.bridges import FabricController
 from fairq_ryu.control.event_reporter import EventReporter
+from fairq_ryu.control.fabric_controller import FabricController
 from fairq_ryu.control.inventory import Inventory
 from fairq_ryu.control.loss_recovery import LossRecovery
 from fairq_ryu.control.mode_changes import ModeChanges
@@ -24,8 +24,8 @@ from fairq_ryu.control.port_modes import PortModes
 from fairq_ryu.control.queue_laws import QueueLaws, beside
 from fairq_ryu.control.segment_injector import SegmentInjector
 from fairq_ryu.control.turn_deadlines import TurnDeadlines
-from fairq_ryu.control.turns import LOOKS_PER_TURN, in_turns
 from fairq_ryu.control.ungoverned_ports import UngovernedPorts
+from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
@@ -292,7 +292,7 @@ class WindowController:
         """An application announces a flow. Other greenlets may run before it counts. Raises
         :class:`fairq_ryu.fabric.deadlines.announcements.Full`.
         """
-        for _ in in_turns(self.announcements.prepare(wanted), LOOKS_PER_TURN):
+        for _ in in_steps(self.announcements.prepare(wanted), LOOKS_PER_STEP):
             pass
         entry, changes = self.announcements.add(wanted, now)
         self._announcements_changed(changes, now)

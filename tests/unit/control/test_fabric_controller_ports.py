@@ -9,7 +9,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.bridges import FabricController, PortState
+from fairq_ryu.control.fabric_controller import FabricController, PortState
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline, vlans
 from fairq_ryu.packet import build, parse, tags

@@ -9,14 +9,14 @@ from ryu.lib import hub
 
 T = TypeVar("T")
 # Rows that are made in one step: queues are read every 2 ms, which a list of a million flows must not delay.
-ROWS_PER_TURN = 50
+ROWS_PER_STEP = 50
 # Connections or entries that are only looked at in one step: this costs far less than a row.
-LOOKS_PER_TURN = 500
+LOOKS_PER_STEP = 500
 
 
-def in_turns(rows: Iterable[T], per_turn: int = ROWS_PER_TURN) -> Iterator[T]:
-    """The same rows; other greenlets run after every ``per_turn``."""
+def in_steps(rows: Iterable[T], per_step: int = ROWS_PER_STEP) -> Iterator[T]:
+    """The same rows; other greenlets run after every ``per_step``."""
     for count, row in enumerate(rows, 1):
         yield row
-        if count % per_turn == 0:
+        if count % per_step == 0:
             hub.sleep(0)

@@ -26,7 +26,7 @@ from fairq_ryu.control.pinning import PathPinning
 from fairq_ryu.control.segment_probes import SegmentProbes
 from fairq_ryu.control.sender import Sender, to_switch
 from fairq_ryu.control.take_over import RECONNECT_TIME, TakeOver
-from fairq_ryu.control.turns import in_turns
+from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.topology.forwarding import FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
@@ -49,9 +49,9 @@ _SWEEPS = 1
 # caller gives another timeout.
 _BARRIER_TIMEOUT = 0.5
 # Discovery frames that are sent before others run: half a millisecond.
-_FRAMES_PER_TURN = 5
+_FRAMES_PER_STEP = 5
 # The same for requests for the counters of meters, whose replies would come together, too.
-_METERS_PER_TURN = 5
+_METERS_PER_STEP = 5
 
 
 class PortState(NamedTuple):
@@ -218,7 +218,7 @@ class FabricController:
 
     def discover(self, now: float) -> None:
         """Send the discovery frames that are due."""
-        for port, message in in_turns(self.discovery.due(now), _FRAMES_PER_TURN):
+        for port, message in in_steps(self.discovery.due(now), _FRAMES_PER_STEP):
             self._sender.send([message])
             self.discovery_frame_sent(port)
 
@@ -257,7 +257,7 @@ class FabricController:
 
     def request_meter_counters(self) -> None:
         """Ask the bridges how many copies their meters have dropped."""
-        self._sender.send(in_turns(self.copy_meters.requests(), _METERS_PER_TURN))
+        self._sender.send(in_steps(self.copy_meters.requests(), _METERS_PER_STEP))
 
     # Paths
 
