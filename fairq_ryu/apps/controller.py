@@ -20,34 +20,29 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import garbage, settings
 from fairq_ryu.apps.jobs import Job, every, start
-from fairq_ryu.control import (
-    agent_messages,
-    bridge_connections,
-    copy_meters,
-    gone_switches,
-    link_discovery,
-)
-from fairq_ryu.control.agent_copies import AgentCopies
-from fairq_ryu.control.agent_messages import AgentMessages
-from fairq_ryu.control.agent_polling import AgentPolling
-from fairq_ryu.control.bridge_connections import BridgeConnections
-from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.control.fabric_controller import FabricController
-from fairq_ryu.control.flow_tracking import FlowTracker
-from fairq_ryu.control.gone_switches import GoneSwitches
-from fairq_ryu.control.mode_control import ModeControl
-from fairq_ryu.control.packet_ins import COPIES, PacketIns
-from fairq_ryu.control.policy_control import PolicyControl
-from fairq_ryu.control.port_traffic import CounterPolling, PortTrafficTable
-from fairq_ryu.control.record_tracking import RecordTracker
-from fairq_ryu.control.refusals import Refusals
-from fairq_ryu.control.rerouting import Rerouting
+from fairq_ryu.control.agents.agent_copies import AgentCopies
+from fairq_ryu.control.arrivals import agent_messages, bridge_connections, gone_switches
+from fairq_ryu.control.arrivals.agent_messages import AgentMessages
+from fairq_ryu.control.arrivals.agent_polling import AgentPolling
+from fairq_ryu.control.arrivals.bridge_connections import BridgeConnections
+from fairq_ryu.control.arrivals.gone_switches import GoneSwitches
+from fairq_ryu.control.arrivals.packet_ins import COPIES, PacketIns
+from fairq_ryu.control.arrivals.refusals import Refusals
+from fairq_ryu.control.arrivals.rerouting import Rerouting
+from fairq_ryu.control.arrivals.switches import Switches
+from fairq_ryu.control.flows.flow_tracking import FlowTracker
+from fairq_ryu.control.flows.record_tracking import RecordTracker
+from fairq_ryu.control.flows.syn_admission import SynAdmission
+from fairq_ryu.control.operations.mode_control import ModeControl
+from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.paths import copy_meters, link_discovery
+from fairq_ryu.control.paths.fabric_controller import FabricController
+from fairq_ryu.control.reports.counters import Counts
+from fairq_ryu.control.reports.event_reporter import EventReporter
+from fairq_ryu.control.reports.port_traffic import CounterPolling, PortTrafficTable
 from fairq_ryu.control.sender import Sender
-from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.switches import Switches
-from fairq_ryu.control.syn_admission import SynAdmission
-from fairq_ryu.control.window_controller import WindowController
+from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.metrics.exporter import Metrics

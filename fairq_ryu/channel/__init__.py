@@ -5,7 +5,7 @@ flowmod.py, queue_depth.py, flow_records.py, flow_changes.py, segment_state.py, 
 dropped_packet.py, window_law.py, deadlines.py, waking.py, recovery.py, segment_counts.py, segment_copies.py,
 port_mode.py.
 docs/window-channel.md describes the bytes, and a test compares them. A new message is a module here, and a
-handler in the end that receives it: agent/window_channel.py or control/agent_messages.py.
+handler in the end that receives it: agent/window_channel.py or control/arrivals/agent_messages.py.
 
 Importing this package registers the window fields with Ryu's codec.
 """

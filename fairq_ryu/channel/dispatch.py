@@ -1,10 +1,10 @@
 """Dispatch tables for the messages with the project's experimenter id: message number -> decoder and handler.
 
 A message's module declares each direction that it can decode as an :class:`Incoming`. Each end of the channel
-has tables of its own, which add a handler to the messages that this end receives:
-``agent/window_channel.py`` for the agent, ``control/agent_messages.py`` for the controller. A new message is
-one module here, one handler and one line of the table in the end that receives it. Window rules and dropped
-packets are standard OpenFlow messages (FLOW_MOD, PACKET_IN), and are not dispatched here.
+has tables of its own, which add a handler to the messages that this end receives: ``agent/window_channel.py``
+for the agent, ``control/arrivals/agent_messages.py`` for the controller. A new message is one module here,
+one handler and one line of the table in the end that receives it. Window rules and dropped packets are
+standard OpenFlow messages (FLOW_MOD, PACKET_IN), and are not dispatched here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The one place that sends the controller's messages to bridges, and barriers to all switches.
 
 Functions that decide return pairs of a datapath and a message, and :meth:`Sender.send` sends them in their
-order. OpenFlow keeps the order of messages to one switch; between switches only barriers make an order.
-All others to agents, which have connections of their own, are sent by
-:class:`~fairq_ryu.control.agent_link.AgentLink` (requests for copies of segments are sent here), and Ryu
-sends those of the handshake.
+order. OpenFlow keeps the order of messages to one switch; between switches only barriers make an order. All
+others to agents, which have connections of their own, are sent by
+:class:`~fairq_ryu.control.agents.agent_link.AgentLink` (requests for copies of segments are sent here), and
+Ryu sends those of the handshake.
 """
 
 from __future__ import annotations

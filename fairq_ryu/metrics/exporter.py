@@ -17,14 +17,14 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from webob.acceptparse import create_accept_header
 
-from fairq_ryu.control.counters import Histogram
+from fairq_ryu.control.reports.counters import Histogram
 from fairq_ryu.metrics.family import Family
 from fairq_ryu.metrics.health import HEALTH, health
 from fairq_ryu.metrics.tables import FABRIC, PORTS, Samples, fabric, ports
 from fairq_ryu.ryu_compat.runtime import hub
 
 if TYPE_CHECKING:
-    from fairq_ryu.control.state import ControllerState
+    from fairq_ryu.control.operations.state import ControllerState
 
 REQUESTS = (
     Family(

@@ -14,7 +14,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.utils import floatToGoString
 
-from fairq_ryu.control.counters import Histogram
+from fairq_ryu.control.reports.counters import Histogram
 
 Value = float | int | Histogram | None
 Sample = tuple[Sequence[str], Value]

@@ -11,7 +11,7 @@ from fairq_ryu.metrics.tables import Samples
 from fairq_ryu.model import dpid_text
 
 if TYPE_CHECKING:
-    from fairq_ryu.control.state import ControllerState
+    from fairq_ryu.control.operations.state import ControllerState
 
 HEALTH = (
     Family("fairq_build_info", "info", "Versions of the running programs.", ("version", "python")),

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.metrics.family import Family, Sample
 from fairq_ryu.model import Congestion, dpid_text

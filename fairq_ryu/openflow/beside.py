@@ -92,5 +92,7 @@ def remove(datapath: Datapath, which: tuple[int, int]) -> Message:
 
 
 def remove_pipeline(datapath: Datapath) -> Message:
-    """Remove the pipeline. Its meters stay: :meth:`fairq_ryu.control.copy_meters.CopyMeters.removed`."""
+    """Remove the pipeline. Its meters stay, see
+    :meth:`fairq_ryu.control.paths.copy_meters.CopyMeters.removed`.
+    """
     return remove(datapath, OF_PIPELINE)

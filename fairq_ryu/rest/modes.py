@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from fairq_ryu.control.disables import TooMany
-from fairq_ryu.control.mode_control import too_many
+from fairq_ryu.control.operations.mode_control import too_many
+from fairq_ryu.control.windows.disables import TooMany
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest.operations import ModesView, RequestContext
 from fairq_ryu.rest.reply import Answer, RequestRefused

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol
 
-from fairq_ryu.control.events import History
+from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.rest.cached_reply import CachedReply
@@ -93,7 +93,7 @@ class ModesView(Protocol):
 
     def disable(self, bridge: str | None, port: str | None, seconds: float | None, now: float) -> Answer:
         """Let ports have no windows. Raises :class:`~fairq_ryu.errors.UserError` for an unknown one, or
-        :class:`fairq_ryu.control.disables.TooMany`.
+        :class:`fairq_ryu.control.windows.disables.TooMany`.
         """
 
     def enable(self, bridge: str | None, port: str | None, now: float) -> Answer:

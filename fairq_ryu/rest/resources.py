@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import short_dpid
 from fairq_ryu.rest import announcements, modes

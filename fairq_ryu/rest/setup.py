@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.agent_link import AgentLink
-from fairq_ryu.control.mode_control import ModeControl
-from fairq_ryu.control.policy_control import PolicyControl
-from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.operations.mode_control import ModeControl
+from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.rest import handler
 from fairq_ryu.rest.guard import TOKEN_VARIABLE, RequestGuard, read_token

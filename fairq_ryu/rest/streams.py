@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from fairq_ryu.control.events import Event, History, Kind, Occurrence
+from fairq_ryu.control.reports.events import Event, History, Kind, Occurrence
 from fairq_ryu.model import dpid_text
 from fairq_ryu.rest.reply import CLOSE, Answer, Reply, RequestRefused, encode
 from fairq_ryu.ryu_compat.runtime import hub, queue

@@ -8,8 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from fairq_ryu import __version__
-from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.window_controller import WindowController
+from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.whole_graph import with_hosts

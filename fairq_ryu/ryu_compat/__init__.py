@@ -35,7 +35,7 @@ manager                 a missing configuration file or application ends ``ryu-m
 ======================  ==================================================================================
 
 Ryu's topology service is not used: it believes every LLDP frame, takes agents for switches, depends on the
-time of day, and decodes each packet-in once more (:mod:`fairq_ryu.control.link_discovery` is ours).
+time of day, and decodes each packet-in once more (:mod:`fairq_ryu.control.paths.link_discovery` is ours).
 
 Helpers. They change nothing in Ryu:
 

@@ -20,7 +20,7 @@ from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.apps import settings
 from fairq_ryu.channel.segment_copies import COOKIE_COPY
-from fairq_ryu.control.packet_ins import COPIES
+from fairq_ryu.control.arrivals.packet_ins import COPIES
 from fairq_ryu.rest import handler as rest
 from fairq_ryu.rest import setup
 from fairq_ryu.ryu_compat import batched_io, direct_replies, segment_packet_ins, switch_listener

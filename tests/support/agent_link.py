@@ -2,7 +2,7 @@
 
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.control.agent_link import AgentLink
+from fairq_ryu.control.agents.agent_link import AgentLink
 from tests.support.fakes import FakeSwitch
 
 

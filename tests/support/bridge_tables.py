@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.fabric_controller import FabricController, PortState
+from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.parse import Frame

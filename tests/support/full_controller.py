@@ -15,10 +15,10 @@ from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.events import Kind, Occurrence
-from fairq_ryu.control.port_traffic import PortTrafficTable
-from fairq_ryu.control.state import ControllerState
+from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.reports.counters import Counts
+from fairq_ryu.control.reports.events import Kind, Occurrence
+from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
 from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec

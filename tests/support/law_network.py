@@ -11,9 +11,9 @@ from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.channel import description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.agent_messages import AgentMessages
-from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.refusals import Refusals
+from fairq_ryu.control.arrivals.agent_messages import AgentMessages
+from fairq_ryu.control.arrivals.refusals import Refusals
+from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.model import PortKey, WindowKind
 from fairq_ryu.policies.choice import make
 from tests.support.agent_peer import Peer

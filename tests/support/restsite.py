@@ -19,14 +19,14 @@ from fairq_ryu.channel import oxm
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.event_reporter import EventReporter
-from fairq_ryu.control.fabric_controller import FabricController, PortState
-from fairq_ryu.control.mode_control import ModeControl
-from fairq_ryu.control.policy_control import PolicyControl
-from fairq_ryu.control.port_traffic import PortTrafficTable
-from fairq_ryu.control.state import ControllerState
-from fairq_ryu.control.window_controller import WindowController
+from fairq_ryu.control.operations.mode_control import ModeControl
+from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
+from fairq_ryu.control.reports.counters import Counts
+from fairq_ryu.control.reports.event_reporter import EventReporter
+from fairq_ryu.control.reports.port_traffic import PortTrafficTable
+from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, PortKey

@@ -9,8 +9,8 @@ from typing import Any
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.fabric_controller import FabricController, PortState
-from fairq_ryu.control.window_controller import WindowController
+from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
+from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import NO_WINDOWS, FlowKey, FlowPath, PortKey, SegmentState, Thresholds, WindowPlan
 from fairq_ryu.packet.parse import Frame

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.control import flow_tracking, syn_admission, worker
-from fairq_ryu.control.flow_tracking import FlowTracker
-from fairq_ryu.control.syn_admission import SynAdmission
+from fairq_ryu.control import worker
+from fairq_ryu.control.flows import flow_tracking, syn_admission
+from fairq_ryu.control.flows.flow_tracking import FlowTracker
+from fairq_ryu.control.flows.syn_admission import SynAdmission
 from fairq_ryu.packet.parse import Frame
 from tests.support.flownet import KEY, A, B, segment
 from tests.support.site import CLIENT_MAC, SERVER_MAC, Site

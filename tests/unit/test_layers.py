@@ -28,6 +28,10 @@ def ours(*packages: str) -> set[str]:
     return {f"fairq_ryu.{package}" for package in packages}
 
 
+def control(*names: str) -> set[str]:
+    return ours(*(f"control.{name}" for name in names))
+
+
 # Package -> the modules of the project that it may import, besides itself and the version; and packages of
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
@@ -75,8 +79,40 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "mininet_topos": (set(), {"mininet"}),
 }
-# Packages within a package that are below the rest of it.
+# Packages within a package that are below the rest of it, and the rooms of control.
 INNER_PACKAGES: dict[str, set[str]] = {
+    "fairq_ryu/control/arrivals": (
+        {MODEL, ERRORS, PORT_SETTINGS, "ryu"}
+        | ours("channel", "fabric", "openflow", "packet", "policies")
+        | control("agents", "flows", "paths", "reports", "windows", "sender", "worker")
+    ),
+    "fairq_ryu/control/operations": (
+        BELOW
+        | {LAW, QUEUE_LAW, "ryu"}
+        | ours("channel", "config", "fabric", "policies")
+        | control("paths", "reports", "windows")
+    ),
+    "fairq_ryu/control/flows": (
+        {MODEL, "ryu"}
+        | ours("channel", "fabric", "openflow", "packet")
+        | control("agents", "paths", "windows", "worker", "yielding")
+    ),
+    "fairq_ryu/control/windows": (
+        {MODEL, ERRORS, LAW, QUEUE_LAW, "ryu"}
+        | ours("channel", "config", "fabric", "openflow", "packet", "policies")
+        | control("agents", "paths", "reports", "yielding")
+    ),
+    "fairq_ryu/control/paths": (
+        {MODEL, PORT_SETTINGS, "ryu"}
+        | ours("config", "fabric", "openflow", "packet")
+        | control("reports", "sender", "yielding")
+    ),
+    "fairq_ryu/control/agents": (
+        {MODEL, ERRORS, LAW, QUEUE_LAW, "ryu"}
+        | ours("channel", "openflow", "packet", "policies")
+        | control("reports", "sender")
+    ),
+    "fairq_ryu/control/reports": {MODEL, "ryu"} | ours("fabric", "openflow") | control("sender"),
     "fairq_ryu/fabric/flows": {MODEL},
     "fairq_ryu/fabric/deadlines": {MODEL},
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
@@ -104,12 +140,15 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/experiments/kernel_kinds.py": set(),
     "fairq_ryu/setting.py": {ERRORS},
     "fairq_ryu/config/files.py": {ERRORS},
-    "fairq_ryu/control/counters.py": set(),
-    "fairq_ryu/control/events.py": {MODEL},
-    "fairq_ryu/control/syn_queue.py": {MODEL},
-    "fairq_ryu/control/announcement_outcomes.py": {
+    "fairq_ryu/control/sender.py": ours("openflow"),
+    "fairq_ryu/control/worker.py": {"ryu"},
+    "fairq_ryu/control/yielding.py": {"ryu"},
+    "fairq_ryu/control/reports/counters.py": set(),
+    "fairq_ryu/control/reports/events.py": {MODEL},
+    "fairq_ryu/control/flows/syn_queue.py": {MODEL},
+    "fairq_ryu/control/reports/announcement_outcomes.py": {
         MODEL,
-        "fairq_ryu.control.events",
+        "fairq_ryu.control.reports.events",
         "fairq_ryu.fabric.flows.connection",
     },
 }
@@ -182,12 +221,12 @@ def test_what_is_pure_has_no_clock_and_no_sockets(path):
 
 
 def test_the_pure_parts_of_control_say_so():
-    assert {path.stem for path in PURE if path.parent.name == "control"} >= PURE_CONTROL
+    assert {path.stem for path in PURE if "control" in path.parts} >= PURE_CONTROL
 
 
 @pytest.mark.parametrize(("name", "own"), MODULES.items(), ids=MODULES)
 def test_the_lowest_modules_import_nothing_above(name, own):
-    assert strangers(ROOT / name, own, set()) == set()
+    assert strangers(ROOT / name, own, own) == set()
 
 
 @pytest.mark.parametrize(("name", "below"), INNER_PACKAGES.items(), ids=INNER_PACKAGES)
@@ -293,6 +332,34 @@ def test_no_package_imports_itself_by_others():
             packages.add_edge(one, other)
     assert {"fairq_ryu.channel", "fairq_ryu.ryu_compat"} <= set(packages)
     assert networkx.is_directed_acyclic_graph(packages)
+
+
+ROOMS = {path.parent for path in (ROOT / "fairq_ryu/control").glob("*/__init__.py")}
+
+
+def test_the_rooms_of_control_have_an_order():
+    """What :data:`INNER_PACKAGES` lets them import makes no circle: no import between rooms runs back."""
+    rooms: networkx.DiGraph[str] = networkx.DiGraph()
+    for room in ROOMS:
+        name = str(room.relative_to(ROOT))
+        rooms.add_edges_from((name, other.replace(".", "/")) for other in INNER_PACKAGES[name])
+    assert networkx.is_directed_acyclic_graph(rooms)
+
+
+def test_beside_the_rooms_control_has_only_what_every_room_may_import():
+    modules = {path for path in (ROOT / "fairq_ryu/control").glob("*.py") if path.stem != "__init__"}
+    assert {path.stem for path in modules} == {"sender", "worker", "yielding"}
+    assert not {name for path in modules for name in imported(path) if within(name, ours("control"))}
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS), ids=lambda room: room.name)
+def test_a_room_of_control_says_which_rooms_it_may_import(room):
+    docstring = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    said = re.search(r"^Rooms that it may import: (.+)\.$", docstring, re.MULTILINE)
+    names = sorted(each.name for each in ROOMS)
+    permitted = INNER_PACKAGES[str(room.relative_to(ROOT))]
+    others = [each for each in names if f"fairq_ryu.control.{each}" in permitted]
+    assert said is not None and said[1] == (", ".join(others) or "none")
 
 
 def test_every_package_has_a_layer():

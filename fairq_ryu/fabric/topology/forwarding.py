@@ -13,10 +13,10 @@ of trees, and bridges get their rules one after the other; so rules change in th
 2. Bridges that did not know a host learn it; forgotten hosts are removed.
 3. Floods get their new ports.
 
-The caller (:mod:`fairq_ryu.control.forwarding_rules`) takes a step when every bridge has confirmed the one
-before. Only the second step has a limit, of 10 s: after it, a bridge that has not applied the first step may
-still flood along the old tree of a frame that the others forward along the new one, and the frame may arrive
-twice. The third step has no limit, because floods along two sets of trees may loop.
+The caller (:mod:`fairq_ryu.control.paths.forwarding_rules`) takes a step when every bridge has confirmed the
+one before. Only the second step has a limit, of 10 s: after it, a bridge that has not applied the first step
+may still flood along the old tree of a frame that the others forward along the new one, and the frame may
+arrive twice. The third step has no limit, because floods along two sets of trees may loop.
 """
 
 from __future__ import annotations

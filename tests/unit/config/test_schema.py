@@ -214,7 +214,9 @@ def test_fairq_uses_all_its_settings_and_no_others():
 )
 def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
     places = [ROOT / "fairq_ryu" / each for each in where]
-    files = [path for place in places for path in (sorted(place.glob("*.py")) if place.is_dir() else [place])]
+    files = [
+        path for place in places for path in (sorted(place.rglob("*.py")) if place.is_dir() else [place])
+    ]
     files.append(ROOT / "fairq_ryu/config/loader.py")  # the loader reads the policy's name and the lease
     text = "".join(path.read_text() for path in files)
     asked = set(re.findall(rf'(?:number|value)\(\s*"{section}",\s*"(\w+)"', text))

@@ -25,7 +25,7 @@ def sends(path: Path) -> bool:
 
 
 def test_only_these_modules_send():
-    paths = [path for room in ("control", "apps") for path in (ROOT / "fairq_ryu" / room).glob("*.py")]
+    paths = [path for room in ("control", "apps") for path in (ROOT / "fairq_ryu" / room).rglob("*.py")]
     assert {path.name for path in paths if sends(path)} == SENDERS
 
 

@@ -15,7 +15,7 @@ import promql_parser
 import pytest
 import yaml
 
-from fairq_ryu.control.flow_tracking import MAX_COPIES
+from fairq_ryu.control.flows.flow_tracking import MAX_COPIES
 from fairq_ryu.metrics.exporter import FAMILIES
 from tests.support import full_controller
 from tests.support.documents import blocks, read, rows

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.control import yielding
-from fairq_ryu.control.events import History
+from fairq_ryu.control.reports.events import History
 from fairq_ryu.rest import cached_reply, guard, handler, server, streams
 from fairq_ryu.rest.openapi import VERSION, document
 from fairq_ryu.rest.resources import RESOURCES

@@ -11,8 +11,8 @@ from fairq_ryu.agent import messages
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import RefusedQueueLaw
-from fairq_ryu.control.counters import Counts
-from fairq_ryu.control.refusals import Refusals
+from fairq_ryu.control.arrivals.refusals import Refusals
+from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.experiments import oversight
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.traffic.workers import RunError
@@ -147,7 +147,7 @@ def test_a_controller_that_cannot_be_asked(controller, tmp_path):
 
 
 def test_the_names_are_those_of_the_metrics():
-    from fairq_ryu.control.events import Kind
+    from fairq_ryu.control.reports.events import Kind
     from fairq_ryu.metrics import health
 
     families = {family.name for family in health.HEALTH}

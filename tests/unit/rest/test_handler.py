@@ -16,7 +16,7 @@ from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.control import yielding
-from fairq_ryu.control.events import Kind
+from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowState
 from fairq_ryu.law_spec import LawKind

@@ -1,7 +1,7 @@
 """The live state of the page: peaks of queues between two states."""
 
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.control.agent_link import AgentLink
+from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.rest.setup import Peaks
 from tests.support.agent_link import agent_link
 

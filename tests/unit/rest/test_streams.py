@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fairq_ryu.control.events import Kind, Occurrence
+from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.model import PortKey
 from fairq_ryu.rest import streams
 from fairq_ryu.rest.reply import RequestRefused

@@ -2,7 +2,7 @@
 
 import logging
 
-from fairq_ryu.control.flow_tracking import FlowTracker
+from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.model import PortKey
 from fairq_ryu.packet.parse import Frame
 from fairq_ryu.rest.views import FabricView

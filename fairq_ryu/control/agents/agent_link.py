@@ -1,0 +1,313 @@
+"""The link to a connected agent: requests to it, readings and partial replies from it.
+
+The one place that sends to agents, except for barriers and requests for copies of segments
+(:mod:`~fairq_ryu.control.agents.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends.
+Bounded: one request for queues is under way at a time, one reading and one set of thresholds are kept for
+each port. Requests for flow records are in :mod:`~fairq_ryu.control.agents.record_requests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ryu.lib import hub
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import (
+    congestion,
+    deadlines,
+    flowmod,
+    oxm,
+    port_settings,
+    queue_depth,
+    segment_counts,
+    segment_state,
+    waking,
+)
+from fairq_ryu.channel import recovery as port_recovery
+from fairq_ryu.channel.recovery import SetRecovery
+from fairq_ryu.channel.segment_counts import SegmentCounts
+from fairq_ryu.channel.segment_state import MAX_KEYS
+from fairq_ryu.channel.window_law import LawState
+from fairq_ryu.control.agents.agent_modes import AgentModes
+from fairq_ryu.control.agents.agent_queue_laws import AgentQueueLaws
+from fairq_ryu.control.agents.agent_window_laws import AgentWindowLaws
+from fairq_ryu.control.agents.record_requests import RecordRequests
+from fairq_ryu.control.reports.counters import ROUND_TRIPS, Histogram, Peak
+from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
+from fairq_ryu.packet.tcp_build import Addressing
+
+_QUEUE_XID = 0xFA17
+# All ports of a switch are read at least this often, seconds.
+_ALL_PORTS_INTERVAL = 0.25
+# A lease is renewed when this part of it has passed, as those of rules are.
+_RENEW_PART = 0.25
+# A reply that does not come within this many seconds is no longer waited for.
+_REPLY_TIMEOUT = 1.0
+
+
+class AgentLink:
+    """One agent. Times in seconds."""
+
+    def __init__(self, datapath: Any, govern_all: bool) -> None:
+        self.datapath = datapath
+        self.govern_all = govern_all  # also ports whose queue has no known size
+        self.dpid = oxm.bridge_dpid(datapath.id)
+        self.copies = True  # False: it is of an earlier version, which copies no segments
+        self.modes = AgentModes(datapath)
+        self.window_laws = AgentWindowLaws(datapath)
+        self.queue_laws = AgentQueueLaws(datapath)
+        self.depths: dict[int, queue_depth.QueueDepth] = {}
+        self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
+        self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
+        self._queues_requested_at: float | None = None
+        self._all_ports_requested_at = 0.0
+        self._queue_requests: dict[int, bytes] = {}  # packed, by port
+        self.port_settings = port_settings.Assembly()
+        self.flow_records = RecordRequests(datapath)
+        self._thresholds: dict[int, Thresholds] = {}
+        self._no_drops = False
+        # Whether the agent wakes senders and recovers losses by itself. None: it has not answered yet.
+        self.injects: bool | None = None
+        self._counts: SegmentCounts | None = None  # as it has reported them last
+        self._counts_requested_at = 0.0
+        self._recoveries: dict[int, tuple[SetRecovery, float]] = {}  # with the time when each was sent
+        self.knows_deadlines = True  # False: it is of an earlier version, whose turns do not regard them
+        # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
+        # agent reports again and again: of flows that send, or, from an earlier version, of all.
+        self.switch_laws = self.records = 0
+        self.only_switch_laws = False
+        # Counters. A round trip is from a request for queues to the moment when its reply is handled,
+        # seconds; flows_unscaled are directions whose handshake the agent has not seen.
+        self.round_trip = Histogram(ROUND_TRIPS)
+        self.unanswered = 0
+        self.rule_messages = 0
+        self.flows_unscaled: int | None = None
+        self.peaks: dict[int, Peak] = {}
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of the ports' interfaces, as the agent lists them."""
+        return self.modes.names
+
+    # Rules
+
+    def clear_rules(self) -> None:
+        """Remove all rules and laws."""
+        self.queue_laws.begin()
+        self.window_laws.begin()
+        self.datapath.send_msg(flowmod.clear(self.datapath))
+
+    def send_rule(self, change: RuleChange, lease: int) -> None:
+        """Install, change or remove a window rule. The law that a rule refers to is sent before the rule, if
+        the agent does not have it; a law is deleted after the rule that referred to it.
+        """
+        self.rule_messages += 1
+        rule = change.rule
+        if rule is not None:
+            self.window_laws.ensure(rule)
+        if change.target.flow is not None:
+            self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
+        elif rule is not None and rule.law is not None:
+            self.datapath.send_msg(self.window_laws.rule_message(change, rule, lease))
+        else:
+            self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
+            self.window_laws.end(change.target.port.port)
+
+    # Queues
+
+    def request_queues(self, now: float) -> None:
+        """Request queue depths, unless a reply is under way. The request of a port is packed only once."""
+        if self._queues_requested_at is not None:
+            if now - self._queues_requested_at <= _REPLY_TIMEOUT:
+                return
+            self.unanswered += 1
+        self._queues_requested_at = now
+        port = self._port_to_read(now)
+        request = self._queue_requests.get(port)
+        if request is None:
+            message = queue_depth.request(self.datapath, port)
+            message.set_xid(_QUEUE_XID)
+            message.serialize()
+            request = self._queue_requests[port] = bytes(message.buf)
+        self.datapath.send(request)
+
+    def queue_reply_complete(self, now: float) -> None:
+        """The last part of a reply has come."""
+        if self._queues_requested_at is not None:
+            self.round_trip.observe(max(0.0, now - self._queues_requested_at))
+        self._queues_requested_at = None
+
+    def replace_reading(self, record: queue_depth.QueueDepth, now: float) -> queue_depth.QueueDepth | None:
+        """Store the reading of a queue. Returns the previous one."""
+        before = self.depths.get(record.port)
+        self.depths[record.port] = record
+        peak = self.peaks.get(record.port)
+        if peak is None:
+            peak = self.peaks[record.port] = Peak(now)
+        peak.note(record.peak, now)
+        if record.peak > self._peak_since_taken.get(record.port, 0):
+            self._peak_since_taken[record.port] = record.peak
+        return before
+
+    def take_peak(self, number: int) -> int:
+        """The longest queue of a port since the last call, bytes; 0 if none was read since."""
+        return self._peak_since_taken.pop(number, 0)
+
+    @property
+    def governed(self) -> list[PortKey]:
+        """The ports with a queue to govern."""
+        return [PortKey(self.dpid, number) for number, record in self.depths.items() if self.governs(record)]
+
+    def governs(self, record: queue_depth.QueueDepth | None) -> bool:
+        """Whether a queue is governed. True if nothing is known of it yet."""
+        return record is None or bool(record.buffer) or (self.govern_all and record.measured)
+
+    def _port_to_read(self, now: float) -> int:
+        """The port with a governed queue, if there is only one; otherwise all ports. All ports also once in
+        :data:`_ALL_PORTS_INTERVAL`, because queues are added and removed.
+        """
+        governed = self.governed
+        if len(governed) == 1 and now - self._all_ports_requested_at < _ALL_PORTS_INTERVAL:
+            return governed[0].port
+        self._all_ports_requested_at = now
+        return int(ofp.OFPP_ANY)
+
+    def port_removed(self, number: int) -> None:
+        """The agent does not watch a port any more."""
+        self.depths.pop(number, None)
+        self.modes.port_removed(number)
+        self.peaks.pop(number, None)
+        self._peak_since_taken.pop(number, None)
+        self._thresholds.pop(number, None)
+        self._recoveries.pop(number, None)
+        self.flow_records.port_removed(number)
+        self.window_laws.port_removed(number)
+
+    # Window laws. Their numbers are those of the ports that they govern.
+
+    @property
+    def law_states(self) -> dict[int, LawState]:
+        """The states of window laws, by the port that each governs."""
+        return self.window_laws.states
+
+    def request_laws(self, interval: float, now: float) -> None:
+        """Request the state of all laws, unless there are none or that was done within the ``interval``."""
+        self.window_laws.request(interval, now)
+
+    def replace_laws(self, states: Sequence[LawState]) -> None:
+        """Store the states of laws. One without a port governs none any more."""
+        self.window_laws.reported(states)
+
+    def law_refused(self, number: int) -> None:
+        """The agent has refused a law, or the rule that refers to it: then it still has the law, which is
+        deleted.
+        """
+        self.window_laws.end(number)
+
+    def laws_unsupported(self) -> None:
+        """The agent has no laws."""
+        self.window_laws.unsupported()
+
+    def law_conflict(self, number: int) -> bool:
+        """Another controller has added or deleted a law with this number. Returns whether it should be
+        requested again: once in a connection, because that controller may do the same.
+        """
+        return self.window_laws.conflict(number)
+
+    # Turns of new connections
+
+    def takes_turns(self, port: int) -> bool:
+        """Whether new connections of a port take turns: its law says so."""
+        return self.window_laws.takes_turns(port)
+
+    @property
+    def any_takes_turns(self) -> bool:
+        """Whether new connections of any port take turns."""
+        return self.window_laws.any_takes_turns
+
+    def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> None:
+        """Let the handshakes of connections have their turns by these deadlines."""
+        for start in range(0, len(wanted), deadlines.MAX_CONNECTIONS):
+            part = wanted[start : start + deadlines.MAX_CONNECTIONS]
+            self.datapath.send_msg(deadlines.set_deadlines(self.datapath, part))
+
+    # Segments that the agent sends by itself
+
+    def request_counts(self, interval: float, now: float) -> None:
+        """Request the counts of the segments that the agent sends by itself, unless it sends none or that was
+        done within the ``interval``. The first answer shows whether it can send any.
+        """
+        if self.injects is not False and now - self._counts_requested_at >= interval:
+            self._counts_requested_at = now
+            self.datapath.send_msg(segment_counts.request(self.datapath))
+
+    def replace_counts(self, counts: SegmentCounts) -> SegmentCounts:
+        """Store the counts that an agent has reported. Returns by how much they have grown in this
+        connection: what was counted before the first reply is not returned.
+        """
+        before, self._counts = self._counts or counts, counts
+        return SegmentCounts(
+            {name: count - before.losses.get(name, 0) for name, count in counts.losses.items()},
+            {name: count - before.sent.get(name, 0) for name, count in counts.sent.items()},
+            counts.stored,
+        )
+
+    @property
+    def stored_losses(self) -> int:
+        """The losses that the agent can still recover."""
+        return self._counts.stored if self._counts is not None else 0
+
+    def wake(self, flows: Sequence[Addressing]) -> None:
+        """Let the agent end the pauses of flows, in this order; the keys are the directions of their ACKs. To
+        be called after the rules were sent that end the pauses.
+        """
+        for start in range(0, len(flows), waking.MAX_FLOWS):
+            part = flows[start : start + waking.MAX_FLOWS]
+            self.datapath.send_msg(waking.wake(self.datapath, part))
+
+    def recovers(self, port: int) -> bool:
+        """Whether the agent was told to recover the losses of a port."""
+        return port in self._recoveries
+
+    def set_recovery(self, wanted: SetRecovery, now: float) -> None:
+        """Let the agent recover the losses of a port, or end that (``flags`` 0). What is set already is sent
+        again only to renew its lease.
+        """
+        before, sent_at = self._recoveries.get(wanted.port, (None, 0.0))
+        if self._no_drops or (before is None and not wanted.flags):
+            return
+        if before == wanted and now - sent_at < _RENEW_PART * wanted.lease:
+            return
+        if wanted.flags:
+            self._recoveries[wanted.port] = wanted, now
+        else:
+            del self._recoveries[wanted.port]
+        self.datapath.send_msg(port_recovery.set_recovery(self.datapath, wanted))
+
+    def request_port_settings(self) -> None:
+        """Ask for the settings of all ports; the agent sends them again whenever they change."""
+        self.datapath.send_msg(port_settings.request(self.datapath))
+
+    # Thresholds and segments
+
+    def drops_refused(self) -> None:
+        """The agent's kernel does not report dropped packets: they are not requested again."""
+        self._no_drops = True
+        self._recoveries.clear()
+        self._thresholds.clear()  # those refused are not set: all are sent again with the next sample
+
+    def set_thresholds(self, port: int, wanted: Thresholds | None) -> None:
+        """Set the thresholds of a port, unless they are set already. None leaves them as they are."""
+        if wanted is not None and self._no_drops:
+            wanted = wanted._replace(drops=False)
+        if wanted is not None and self._thresholds.get(port) != wanted:
+            self._thresholds[port] = wanted
+            self.datapath.send_msg(congestion.set_thresholds(self.datapath, port, wanted))
+
+    def request_segments(self, keys: Sequence[FlowKey]) -> None:
+        """Request the last segments of single directions, with as many requests as needed."""
+        for start in range(0, len(keys), MAX_KEYS):
+            part = keys[start : start + MAX_KEYS]
+            self.datapath.send_msg(segment_state.request(self.datapath, part))

@@ -1,0 +1,69 @@
+"""Polling of agents: a greenlet for each asks for queue depths and flow records while it is connected.
+
+While governed ports have flows, queues are read at the interval that their policies need. Otherwise they
+are read every :data:`_IDLE_INTERVAL`. An interval of :data:`LOOK_INTERVAL` or more ends early when
+``link.poll_now`` is set: by the first flow of a port, a dropped packet, or a change of policies.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ryu.lib import hub
+
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+
+if TYPE_CHECKING:
+    from fairq_ryu.control.reports.counters import Delays
+    from fairq_ryu.control.windows.window_controller import WindowController
+
+# Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
+_IDLE_INTERVAL = 0.25
+_COUNTS_INTERVAL = 1.0
+# A reading is at most this part of its interval early; whatever has an interval of its own tolerates that.
+_EARLY = 0.1
+
+
+class AgentPolling:
+    """``records_interval``: between requests for flow records, seconds; ``idle_timeout``: of flows.
+    ``loop_delay`` counts how much later than planned the loops continue.
+    """
+
+    def __init__(
+        self, windows: WindowController, records_interval: float, idle_timeout: float, loop_delay: Delays
+    ) -> None:
+        self._windows = windows
+        self._records_interval = records_interval
+        self._idle_timeout = idle_timeout
+        self._loop_delay = loop_delay
+
+    def run(self, link: AgentLink) -> None:
+        """Poll one agent until it disconnects."""
+        now = time.monotonic()
+        # Loops that were a little late together must not stay together.
+        planned = now
+        while self._windows.links.get(link.dpid) is link:
+            interval = self._windows.interval(link)
+            wanted, idle = self._records_interval, self._idle_timeout
+            refresh = self._windows.records_interval(link, wanted, idle)
+            link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now)
+            link.request_queues(now)
+            link.request_laws((1 - _EARLY) * self._windows.engine.look_interval, now)
+            self._windows.queue_laws.request(link, now)
+            link.request_counts(_COUNTS_INTERVAL, now)
+            link.modes.request(_COUNTS_INTERVAL, now)
+            early = False
+            if interval is not None and interval < LOOK_INTERVAL:
+                due = now + interval
+                hub.sleep(max(0.0, due - time.monotonic()))
+            else:
+                link.poll_now.clear()
+                due = time.monotonic() + _IDLE_INTERVAL if interval is None else planned + interval
+                early = link.poll_now.wait(max(0.0, due - time.monotonic()))
+            now = planned = time.monotonic()
+            if not early:
+                self._loop_delay.observe(max(0.0, now - due))
+                if interval is not None and interval >= LOOK_INTERVAL and now - due <= _EARLY * interval:
+                    planned = due

@@ -1,0 +1,127 @@
+"""Switches that connect, change and disconnect: bridges and their agents.
+
+A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent is used from its
+handshake on; a bridge when it has joined in one of the ways
+(:mod:`~fairq_ryu.control.arrivals.bridge_connections`).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import description, oxm
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.arrivals.bridge_connections import BridgeConnections, port_state
+from fairq_ryu.control.arrivals.rerouting import Rerouting
+from fairq_ryu.control.flows.flow_tracking import FlowTracker
+from fairq_ryu.control.paths.fabric_controller import FabricController
+from fairq_ryu.control.reports.port_traffic import PortTrafficTable
+from fairq_ryu.control.windows.window_controller import WindowController
+from fairq_ryu.errors import plain
+from fairq_ryu.model import PortKey, dpid_text
+from fairq_ryu.openflow import pipeline
+
+
+@dataclass(eq=False)
+class Switches:
+    """All switches. ``poll`` starts to poll an agent that has connected."""
+
+    fabric: FabricController
+    windows: WindowController
+    tracker: FlowTracker
+    traffic: PortTrafficTable
+    rerouting: Rerouting
+    bridges: BridgeConnections
+    poll: Callable[[AgentLink], object]
+    log: logging.Logger
+
+    def connected(self, datapath: Any) -> None:
+        """The handshake of a switch is complete."""
+        if not oxm.is_agent(datapath.id):
+            self.bridges.connected(datapath)
+            return
+        link = self.windows.agent_connected(datapath)
+        self.windows.name_ports_of(link.dpid, time.monotonic())
+        link.request_port_settings()
+        self.poll(link)
+        self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
+
+    def disconnected(self, datapath: Any) -> None:
+        """The connection of a switch has ended."""
+        if not oxm.is_agent(datapath.id):
+            self.bridges.disconnected(datapath)
+            return
+        link = self.windows.link_of(datapath)
+        if link is not None:
+            self.windows.agent_disconnected(link)
+            self.log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
+
+    def port_status(self, message: Any) -> None:
+        """A port was added, removed or changed (Ryu's ``OFPPortStatus``)."""
+        datapath, number = message.datapath, message.desc.port_no
+        removed, now = message.reason == ofp.OFPPR_DELETE, time.monotonic()
+        if oxm.is_agent(datapath.id):
+            self._agent_port(PortKey(oxm.bridge_dpid(datapath.id), number), message.desc, removed, now)
+        elif number <= ofp.OFPP_MAX:
+            self._bridge_port(PortKey(datapath.id, number), message.desc, removed, now)
+
+    def _agent_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
+        link = self.windows.links.get(key.dpid)
+        if removed:
+            self.windows.port_removed(key)
+        elif link is not None:
+            self.windows.mode_changes.port_named(link, key.port, described.name, now)
+            self.windows.name_ports_of(key.dpid, now)
+
+    def _bridge_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
+        inventory = self.windows.inventory
+        if not inventory.is_connected(key.dpid):
+            return
+        if removed:
+            self.traffic.forget(key)
+            self.tracker.port_removed(key, now)
+        if inventory.beside(key.dpid) is not None:
+            if removed:
+                inventory.port_removed(key)
+                self.fabric.loops.port_removed(key)
+            else:
+                state = port_state(described)
+                inventory.port_changed(key.dpid, state)
+                self.fabric.loops.port_changed(key, state.up, now)
+            self.windows.name_ports_of(key.dpid, now)
+            return
+        if removed:
+            self.fabric.port_removed(key)
+        else:
+            self.fabric.port_changed(key.dpid, port_state(described), now)
+        self.rerouting.notify()
+
+    def described(self, message: Any) -> None:
+        """A switch has described itself (Ryu's ``OFPDescStatsReply``): a bridge, or an agent."""
+        if not oxm.is_agent(message.datapath.id):
+            self.bridges.described(message)
+            return
+        link = self.windows.link_of(message.datapath)
+        if link is not None:
+            bridge = plain(description.bridge_of(message.body.dp_desc))
+            self.windows.mode_changes.described(link, bridge, time.monotonic())
+
+    def rule_removed(self, message: Any) -> None:
+        """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a
+        host, or a pinned connection, has been silent.
+        """
+        if message.reason not in (ofp.OFPRR_IDLE_TIMEOUT, ofp.OFPRR_HARD_TIMEOUT):
+            return
+        match = message.match
+        sources = (pipeline.COOKIE_SOURCE, pipeline.COOKIE_VLAN_SOURCE)
+        if message.cookie in sources and match.get("eth_src") is not None:
+            port = PortKey(message.datapath.id, match.get("in_port"))
+            self.fabric.host_silent(port, match["eth_src"], pipeline.vlan_of(match))
+        elif message.cookie == pipeline.COOKIE_PATH:
+            self.tracker.path_rule_expired(match, time.monotonic())

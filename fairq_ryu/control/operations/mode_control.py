@@ -1,0 +1,180 @@
+"""Disabling and enabling ports of a running controller: by request, and by time.
+
+A disable ends when its time is over, when the ports are enabled, or when the controller ends: it is not
+stored.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fairq_ryu.control.paths.fabric_controller import FabricController
+from fairq_ryu.control.reports.events import Kind, Occurrence
+from fairq_ryu.control.windows.disables import LIMIT, Disables, Scope
+from fairq_ryu.control.windows.window_controller import WindowController
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import PortKey, PortMode, dpid_text, short_dpid
+
+# Names that an error lists.
+_MOST_NAMES = 8
+_Seen = dict[PortKey, tuple[PortMode, int]]
+_Changes = dict[str, Any]
+
+
+@dataclass(eq=False)
+class ModeControl:
+    """Carries out disables and enables. ``now`` in seconds. Every method that changes something returns after
+    the rules of the ports have been sent.
+    """
+
+    fabric: FabricController
+    windows: WindowController
+    report: Callable[[Occurrence], object]
+    log: logging.Logger
+
+    def disable(self, bridge: str | None, port: str | None, seconds: float | None, now: float) -> _Changes:
+        """Let ports have no windows, for some time or (None) until they are enabled. Returns what has
+        changed. Raises :class:`UserError` for an unknown bridge or port, and
+        :class:`~fairq_ryu.control.windows.disables.TooMany`; then nothing is changed.
+        """
+        scope = self._scope(bridge, port)
+        until = math.inf if seconds is None else now + seconds
+        words = "disabled" if seconds is None else f"disabled for {seconds:g} s"
+        return self._change(scope, words, lambda: self._disables.disable(scope, until), now)
+
+    def enable(self, bridge: str | None, port: str | None, now: float) -> _Changes:
+        """Let ports have the mode of the configuration again. As :meth:`disable`."""
+        scope = self._scope(bridge, port)
+        return self._change(scope, "enabled", lambda: self._disables.enable(scope), now)
+
+    def tick(self, now: float) -> None:
+        """End the disables whose time is over."""
+        if self._disables.next_end > now:
+            return
+        before, over = self._modes(), self._disables.expire(now)
+        self._apply(now)
+        for scope in dict.fromkeys(over):
+            self._reported(scope, "the time of a disable is over", self._changed(scope, before))
+
+    @property
+    def _disables(self) -> Disables:
+        return self.windows.modes.disables
+
+    # Changes
+
+    def _change(self, scope: Scope, words: str, change: Callable[[], None], now: float) -> _Changes:
+        before = self._modes()
+        change()
+        self._apply(now)
+        changed = self._changed(scope, before)
+        self._reported(scope, words, changed)
+        return {"what": self._named(scope), "ports": changed}
+
+    def _apply(self, now: float) -> None:
+        self.windows.mode_changes.apply(now)
+        self.fabric.pause_holds(bool(self._disables))
+
+    def _modes(self) -> _Seen:
+        """The mode of every port, and the number of its rules."""
+        modes, engine = self.windows.modes, self.windows.engine
+        return {key: (modes.of(key), engine.installed(key)) for key in self._ports()}
+
+    def _changed(self, scope: Scope, before: _Seen) -> list[dict[str, Any]]:
+        """The ports of a scope whose mode has changed since."""
+        rows = []
+        for key, (mode, rules) in self._modes().items():
+            was, had = before.get(key, (mode, rules))
+            if was is not mode and scope.covers(key, self._name(key)):
+                rows.append(
+                    {
+                        "dpid": dpid_text(key.dpid),
+                        "port": key.port,
+                        "name": self._name(key),
+                        "before": str(was),
+                        "after": str(mode),
+                        "rules_before": had,
+                        "rules_after": rules,
+                    }
+                )
+        return rows
+
+    def _reported(self, scope: Scope, words: str, changed: list[dict[str, Any]]) -> None:
+        ports = f"{len(changed)} port{'' if len(changed) == 1 else 's'}"
+        text = f"{self._named(scope)}: {words}; the mode of {ports} has changed"
+        at: PortKey | int | None = scope.dpid
+        if scope.dpid is not None and scope.port is not None:
+            at = PortKey(scope.dpid, scope.port)
+        self.log.info("%s", text)
+        self.report(Occurrence(Kind.MODE, text, at))
+
+    # Names
+
+    def _ports(self) -> list[PortKey]:
+        found = {PortKey(dpid, number) for dpid, link in self.windows.links.items() for number in link.names}
+        topology = self.fabric.topology
+        found |= {key for dpid in topology.switches for key in topology.ports(dpid)}
+        return sorted(found)
+
+    def _name(self, key: PortKey) -> str:
+        return self.windows.modes.name(key) or self.fabric.names.get(key, "")
+
+    def _bridges(self) -> list[int]:
+        return sorted({*self.windows.links, *self.fabric.topology.switches})
+
+    def _named(self, scope: Scope) -> str:
+        """A scope in words."""
+        if scope.dpid is None:
+            return "all ports"
+        name, short = self.windows.modes.bridge(scope.dpid), short_dpid(scope.dpid)
+        if scope.port is None:
+            return f"bridge {name} ({short})" if name else f"bridge {short}"
+        at = f"{short}:{scope.port}"
+        return f"{scope.name} ({at})" if scope.name else f"port {at}"
+
+    def _scope(self, bridge: str | None, port: str | None) -> Scope:
+        dpid = None if bridge is None else self._bridge(bridge)
+        if port is None:
+            return Scope(dpid)
+        key = self._port(port, dpid)
+        return Scope(key.dpid, key.port, self._name(key))
+
+    def _bridge(self, text: str) -> int:
+        known, modes = self._bridges(), self.windows.modes
+        for dpid in known:
+            if text and text == modes.bridge(dpid):
+                return dpid
+        for dpid in known:
+            if text.lower() in (dpid_text(dpid), short_dpid(dpid)):
+                return dpid
+        names = [f"{modes.bridge(dpid) or 'bridge'} ({short_dpid(dpid)})" for dpid in known]
+        raise UserError(f"there is no bridge {text!r} here", _known("bridge", names))
+
+    def _port(self, text: str, dpid: int | None) -> PortKey:
+        ports = [key for key in self._ports() if dpid in (None, key.dpid)]
+        found = [key for key in ports if text and text == self._name(key)]
+        if not found:
+            found = [key for key in ports if text in (str(key.port), key.short, str(key))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            at = ", ".join(key.short for key in found[:_MOST_NAMES])
+            raise UserError(f"there is more than one port {text!r}: {at}", "name the bridge as well")
+        names = [f"{self._name(key) or 'port'} ({key.short})" for key in ports]
+        where = "here" if dpid is None else f"at bridge {short_dpid(dpid)}"
+        raise UserError(f"there is no port {text!r} {where}", _known("port", names))
+
+
+def too_many() -> str:
+    """The reason of :class:`TooMany`, and the remedy."""
+    return f"{LIMIT} disables are in force already: enable all ports first"
+
+
+def _known(what: str, names: list[str]) -> str:
+    if not names:
+        return f"no {what} is connected yet"
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return f"known are {', '.join(names[:_MOST_NAMES])}{more}"

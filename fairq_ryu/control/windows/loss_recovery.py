@@ -1,0 +1,161 @@
+"""Recovery of packets that queues have dropped, as policies want it for their ports.
+
+The agent of a port recovers its losses by itself; this module tells it how, and adds up what it reports. An
+agent of an earlier version cannot, and with the setting ``segments_from = controller`` none does. Then
+the controller recovers the losses, as follows.
+
+:mod:`fairq_ryu.fabric.recovery.recovery` decides what is done about a loss. This module passes the reports of
+agents to it and carries out its actions: duplicate ACKs and reinjected segments by the
+:class:`~fairq_ryu.control.windows.segment_injector.SegmentInjector`, requests for segments by the agent's
+link. Ports whose policies have equal recovery settings share one engine. Bounded by the memory and age of
+these settings.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+
+from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.windows.segment_injector import SegmentInjector
+from fairq_ryu.fabric.recovery import actions, recovery
+from fairq_ryu.model import FlowKey, PortKey, SegmentState
+from fairq_ryu.packet import parse, tcp_timestamps
+from fairq_ryu.policies import base
+from fairq_ryu.policies.engine import PolicyEngine
+
+_MODES = {(True, False): "dupack", (False, True): "reinject", (True, True): "both"}
+
+
+class LossRecovery:
+    """The recoveries of all ports, by their settings. ``now`` in seconds."""
+
+    def __init__(
+        self, engine: PolicyEngine, links: Mapping[int, AgentLink], injector: SegmentInjector
+    ) -> None:
+        self._engine = engine
+        self._links = links
+        self._injector = injector
+        self._recoveries: dict[base.Recovery, recovery.RecoveryEngine] = {}
+        self._reported: Counter[str] = Counter()  # outcomes of losses that agents have recovered
+
+    def __iter__(self) -> Iterator[recovery.RecoveryEngine]:
+        return iter(list(self._recoveries.values()))
+
+    # Recovery by agents
+
+    def order(self, link: AgentLink, port: PortKey, lease: int, now: float) -> bool:
+        """Let an agent that can do so recover the losses of a port as its policy wants it; ``lease`` in
+        seconds. Returns whether the agent recovers them.
+        """
+        if not link.injects:
+            return False
+        wanted = self._engine.recovery(port)
+        if wanted is None and not link.recovers(port.port):
+            return False  # most ports: asked after each of their samples
+        thresholds = self._engine.thresholds(port)
+        order = SetRecovery(port.port, 0, 0, 0, 0, 0)
+        if wanted is not None and thresholds is not None and thresholds.cng:
+            order = SetRecovery(
+                port=port.port,
+                flags=DUPACK * wanted.dupack | REINJECT * wanted.reinject,
+                bytes=wanted.bytes,
+                age_ms=max(1, round(wanted.age * 1000)),
+                below=thresholds.cng,
+                lease=lease,
+            )
+        link.set_recovery(order, now)
+        return bool(order.flags)
+
+    def reported(self, losses: Mapping[str, int]) -> None:
+        """An agent has recovered losses; these outcomes are new."""
+        self._reported.update(losses)
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """The outcomes of all losses (:class:`fairq_ryu.fabric.recovery.actions.Counters`), in segments."""
+        found = self._reported.copy()
+        for each in self:
+            found.update(asdict(each.counters))
+        return found
+
+    @property
+    def stored(self) -> int:
+        """The losses that can still be recovered."""
+        agents = sum(link.stored_losses for link in list(self._links.values()))
+        return agents + sum(len(each) for each in self)
+
+    # Recovery by the controller
+
+    def used(self, port: PortKey) -> bool:
+        """Whether there are losses of a port to recover."""
+        return any(each.used(port) for each in self._recoveries.values())
+
+    def packet_dropped(self, port: PortKey, frame: bytes, total_len: int, now: float) -> None:
+        """A queue has dropped a frame of ``total_len`` bytes, of which the agent has sent the first ones."""
+        each = self._of(port)
+        if each is None:
+            return
+        parsed = parse.parse(frame, self._injector.untagged_vlan(port))
+        if parsed is None or parse.is_signed(frame, parsed):
+            self._carry_out(each.lost(port, frame, total_len, None, None, now))
+        else:
+            stamped = tcp_timestamps.tsval_at(frame, parsed) is not None
+            self._carry_out(each.lost(port, frame, total_len, parsed.tcp, parsed.payload, now, stamped))
+        link = self._links.get(port.dpid)
+        if link is not None:
+            link.poll_now.set()
+
+    def queue_read(self, port: PortKey, backlog: int, now: float) -> None:
+        """The queue of a port has this length, bytes: there may be space for segments."""
+        each = self._of(port) if self._recoveries else None
+        thresholds = self._engine.thresholds(port) if each is not None and len(each) else None
+        if each is not None and thresholds is not None:
+            self._carry_out(each.queue(port, backlog, thresholds.cng, now, self._engine.buffer(port)))
+            self._carry_out(each.due(now))
+
+    def segments(self, states: list[SegmentState], now: float) -> None:
+        """An agent has reported the last segments of receivers."""
+        for each in self._recoveries.values():
+            self._carry_out(each.states(states, now))
+
+    def forget_connection(self, key: FlowKey) -> None:
+        """A new connection has the ports of an earlier one: losses of that are over."""
+        for each in self._recoveries.values():
+            each.forget(key)
+            each.forget(key.reversed)
+
+    def forget_port(self, port: PortKey) -> None:
+        """An agent does not watch a port any more."""
+        for each in self._recoveries.values():
+            each.forget_port(port)
+
+    def policies_changed(self, ports: Iterable[PortKey]) -> None:
+        """The policies of ports may have changed: forget losses that were kept for another recovery."""
+        for port in ports:
+            for wanted, each in self._recoveries.items():
+                if self._engine.recovery(port) != wanted:
+                    each.forget_port(port)
+
+    def _of(self, port: PortKey) -> recovery.RecoveryEngine | None:
+        wanted = self._engine.recovery(port)
+        if wanted is None:
+            return None
+        if wanted not in self._recoveries:
+            mode = _MODES[wanted.dupack, wanted.reinject]
+            self._recoveries[wanted] = recovery.RecoveryEngine(mode, wanted.bytes, wanted.age)
+        return self._recoveries[wanted]
+
+    def _carry_out(self, due: Iterable[actions.Action]) -> None:
+        for action in due:
+            match action:
+                case actions.SendDuplicates(flow, state):
+                    self._injector.send_duplicates(flow, state)
+                case actions.Reinject(port, frame, tsecr):
+                    self._injector.reinject(port, frame, tsecr)
+                case actions.Ask(dpid, keys):
+                    link = self._links.get(dpid)
+                    if link is not None:
+                        link.request_segments(keys)

@@ -1,0 +1,214 @@
+"""Queue laws at work: which law judges the packets of which port, and fair shares that are worked out here.
+
+The law of a port is that of its policy (``queue_law``) or else that of the policy which the setting
+``queue_law`` names: so a port may have the windows of one policy and the queue law of another. A law is asked
+for on every port that acts and whose queue has a known size and rate, also without flows: it judges packets
+of all kinds.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from fairq_ryu.channel.queue_law import QueueLawState, RefusedQueueLaw
+from fairq_ryu.config.loader import Config
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import PortKey, PortMode, QueueSample
+from fairq_ryu.policies.base import Policy, fair_share, queue_law
+from fairq_ryu.policies.choice import make
+from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.policies.parts.fair_share import FairShare
+from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawSpec
+
+log = logging.getLogger(__name__)
+
+# Seconds between two requests for the states of laws, which are for displays.
+_LOOK_INTERVAL = 0.25
+
+
+def beside(config: Config) -> Policy | None:
+    """The policy whose queue law ports have if their own policy has none; None: there is none. Raises
+    :class:`UserError`.
+    """
+    name = str(config.value("fairq_ryu", "queue_law"))
+    if not name:
+        return None
+    policy = make(name, config)
+    if queue_law(policy, PortKey(0, 0)) is None:
+        raise UserError(
+            f"policy {name} has no queue law, but [fairq_ryu] queue_law = {name}",
+            "name a policy that has one: afq, afcd, red, codel, sfb or mark",
+        )
+    return policy
+
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Port:
+    """``policy``: whose law it is; ``share``: the fair share, if it is worked out here; ``queue``: buffer and
+    rate; ``refused``: why the agent refused the law on this queue.
+    """
+
+    policy: Policy
+    spec: QueueLawSpec
+    share: FairShare | None
+    queue: tuple[int, int]
+    refused: str | None = None
+
+
+class QueueLaws:
+    """The queue laws of all agents. Times in seconds."""
+
+    def __init__(
+        self, engine: PolicyEngine, links: Mapping[int, AgentLink], lease: int, beside: Policy | None = None
+    ) -> None:
+        self._engine, self._links, self._lease, self._beside = engine, links, lease, beside
+        self._ports: dict[PortKey, _Port] = {}
+        # By switch, of these the ports whose fair share is worked out here: polling asks for them often.
+        self._sharing: dict[int, dict[PortKey, _Port]] = {}
+        self._failed: list[Policy] = []  # whose methods have raised an error: they are not called any more
+
+    # Events
+
+    def queue_read(self, link: AgentLink, key: PortKey, sample: QueueSample, now: float) -> None:
+        """The queue of a port was read: install, renew or remove its law."""
+        port = self._wanted(key, sample)
+        if port is None:
+            if self._forget(key):
+                link.queue_laws.end(key.port)
+            return
+        if port.refused is not None:
+            return
+        spec = port.spec
+        if port.share is not None:
+            port.share.queue_read(sample, link.queue_laws.states.get(key.port), now)
+            spec = replace(spec, fair_q16=port.share.fair_q16)
+        # The agent must know that it may write before the law does.
+        link.modes.ensure(key.port, PortMode.ACT)
+        link.queue_laws.ensure(key.port, spec, self._lease, 0.9 * self._engine.renew_after, now)
+
+    def _wanted(self, key: PortKey, sample: QueueSample) -> _Port | None:
+        """The law that a port should have; None: none."""
+        if not self._engine.acts(key) or not sample.limit or not sample.rate:
+            return None
+        policy = self._engine.policy_of(key)
+        spec = self._law_of(policy, key)
+        if spec is None and self._beside is not None:
+            policy = self._beside
+            spec = self._law_of(policy, key)
+        if spec is None:
+            return None
+        known, queue = self._ports.get(key), (sample.limit, sample.rate)
+        if known is None or known.policy is not policy or known.spec != spec:
+            given = QueueLawFlags.FAIR_GIVEN in spec.flags
+            share = self._ask(policy, key, fair_share) if given else None
+            known = self._keep(key, _Port(policy, spec, share, queue))
+        elif known.queue != queue:
+            known.queue, known.refused = queue, None  # on another queue, the agent may run the law
+        return known
+
+    def _keep(self, key: PortKey, port: _Port) -> _Port:
+        self._forget(key)
+        self._ports[key] = port
+        if port.share is not None:
+            self._sharing.setdefault(key.dpid, {})[key] = port
+        return port
+
+    def _forget(self, key: PortKey) -> bool:
+        """Returns whether the port had a law."""
+        sharing = self._sharing.get(key.dpid)
+        if sharing is not None and sharing.pop(key, None) is not None and not sharing:
+            del self._sharing[key.dpid]
+        return self._ports.pop(key, None) is not None
+
+    def _law_of(self, policy: Policy, key: PortKey) -> QueueLawSpec | None:
+        return self._ask(policy, key, queue_law)
+
+    def _ask(self, policy: Policy, key: PortKey, method: Callable[[Policy, PortKey], T | None]) -> T | None:
+        """What a policy answers; None if it fails: others write policies, and other ports need the answer."""
+        if any(each is policy for each in self._failed):
+            return None
+        try:
+            return method(policy, key)
+        except Exception:
+            log.exception(
+                "policy %s failed on port %s: its ports have no queue law until the policy is changed",
+                policy.name,
+                key,
+            )
+            self._failed.append(policy)
+            return None
+
+    @property
+    def failures(self) -> int:
+        """How many policies have failed to say what queue law a port has."""
+        return len(self._failed)
+
+    def reported(self, link: AgentLink, states: Sequence[QueueLawState]) -> None:
+        """An agent has reported the states of its queue laws."""
+        link.queue_laws.reported(states)
+
+    def refused(self, link: AgentLink, refused: RefusedQueueLaw) -> str | None:
+        """An agent has refused a queue law. Returns a line for the log; None: it was logged, or nobody wants
+        a law there.
+        """
+        if not refused.law:
+            new = link.queue_laws.unsupported()
+            wanted = self._beside is not None or any(
+                self._law_of(policy, PortKey(link.dpid, 0)) for policy in self._engine.choice.policies
+            )
+            return f"no queue laws: {refused.reason}" if new and wanted else None
+        key = PortKey(link.dpid, refused.law)
+        port = self._ports.get(key)
+        if port is None or port.refused is not None:
+            return None
+        if refused.others and link.queue_laws.conflict(refused.law):
+            return None
+        port.refused = refused.reason
+        link.queue_laws.end(refused.law)
+        return f"no queue law on port {refused.law}: {refused.reason}"
+
+    def port_removed(self, key: PortKey) -> None:
+        """An agent does not watch a port any more."""
+        self._forget(key)
+        link = self._links.get(key.dpid)
+        if link is not None:
+            link.queue_laws.port_removed(key.port)
+
+    def switch_gone(self, dpid: int) -> None:
+        """The connection to an agent has ended, or begins: what it has refused may be accepted now."""
+        for key in [key for key in self._ports if key.dpid == dpid]:
+            self._forget(key)
+
+    # Polling, and displays
+
+    def interval(self, link: AgentLink) -> float | None:
+        """The interval at which the queues of a switch must be read for fair shares that are worked out here,
+        seconds; None: there are none.
+        """
+        found = [
+            port.policy.interval for port in self._sharing.get(link.dpid, {}).values() if port.refused is None
+        ]
+        return min(found, default=None)
+
+    def request(self, link: AgentLink, now: float) -> None:
+        """Request the states of a switch's laws, if that is due."""
+        interval = self.interval(link)
+        link.queue_laws.request(_LOOK_INTERVAL if interval is None else 0.9 * interval, now)
+
+    def shown(self, key: PortKey) -> tuple[QueueLawSpec | None, str | None]:
+        """The law that a port should have, and why the agent does not run it; None: it does, or there is
+        none.
+        """
+        port, link = self._ports.get(key), self._links.get(key.dpid)
+        if port is None:
+            return None, None
+        if link is not None and not link.queue_laws.known:
+            return port.spec, "the agent is of an earlier version"
+        return port.spec, port.refused

@@ -1,0 +1,78 @@
+"""Deadlines of announced flows, for the agents at which the handshakes of their connections wait for a turn.
+
+New connections take turns at ports whose law in the switch has ``LawFlags.TURNS``, in order of their
+announced deadlines. A connection's deadline is the earlier one of its two directions, because both wait for
+the same handshake. It is sent to the agents of all such ports that the connection passes: when it begins, and
+when an announcement about it is made or withdrawn while its handshake may still be under way. The SYN may
+wait at an agent already when its copy reaches the controller; then the agent changes the order. In a volley
+the flow table is hundreds of milliseconds behind the copies, so the agent at which the SYN enters the network
+is told the deadline that the connection will have as soon as the copy comes.
+
+Fails open: an agent that is not told a deadline lets the connection wait as one that has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fairq_ryu.channel.deadlines import HandshakeDeadline, microseconds
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.fabric.deadlines.announcements import Announcements
+from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, Connection, FlowTable
+from fairq_ryu.model import FlowKey, PortKey
+
+
+class TurnDeadlines:
+    """Sends the deadlines of connections that begin. ``now`` in seconds."""
+
+    def __init__(
+        self, announcements: Announcements, flows: FlowTable, links: Mapping[int, AgentLink]
+    ) -> None:
+        self._announcements, self._flows, self._links = announcements, flows, links
+        self._changed: dict[FlowKey, None] = {}  # connections
+
+    def begins(self, opener: FlowKey, dpid: int, deadline: float, now: float) -> None:
+        """A SYN has entered the network at a switch, and its connection will have this deadline (seconds)."""
+        link = self._links.get(dpid)
+        if link is not None and link.knows_deadlines and link.any_takes_turns:
+            link.set_deadlines([HandshakeDeadline(opener.connection, microseconds(deadline - now))])
+
+    def changed(self, flow: FlowKey) -> None:
+        """A flow has started with a deadline, or its announcement has changed: :meth:`send` is to follow."""
+        self._changed[flow.connection] = None
+
+    def send(self, now: float) -> list[Any]:
+        """Send the deadlines that have changed to the agents that need them; returns these agents'
+        datapaths.
+        """
+        if not self._changed:
+            return []
+        changed, self._changed = self._changed, {}
+        wanted: dict[int, list[HandshakeDeadline]] = {}
+        for key in changed:
+            connection = self._flows.get(key)
+            if connection is None or now - connection.since >= SYN_TIMEOUT:
+                continue
+            deadline = HandshakeDeadline(key, self._remaining(key, now))
+            for dpid in self._switches(connection):
+                wanted.setdefault(dpid, []).append(deadline)
+        # Sending may let another greenlet run, which may end the connection of an agent.
+        links = [(self._links[dpid], found) for dpid, found in wanted.items()]
+        for link, found in links:
+            link.set_deadlines(found)
+        return [link.datapath for link, _ in links]
+
+    def _remaining(self, key: FlowKey, now: float) -> int | None:
+        announced = (self._announcements.of(each) for each in (key, key.reversed))
+        deadlines = [each.deadline for each in announced if each and each.deadline is not None]
+        return microseconds(min(deadlines) - now) if deadlines else None
+
+    def _switches(self, connection: Connection) -> set[int]:
+        """The switches with a port at which the handshake may wait."""
+        ports = {port for each in connection.directions.values() for port in each.ports}
+        return {port.dpid for port in ports if port.dpid in self._links and self._orders_turns(port)}
+
+    def _orders_turns(self, port: PortKey) -> bool:
+        link = self._links[port.dpid]
+        return link.knows_deadlines and link.takes_turns(port.port)

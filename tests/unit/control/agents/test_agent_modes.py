@@ -1,0 +1,87 @@
+"""What an agent is told of the modes of its ports."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from fairq_ryu.channel import oxm, port_mode
+from fairq_ryu.channel.port_mode import ACT, OBSERVE, PortWindows
+from fairq_ryu.control.agents.agent_modes import AgentModes
+from fairq_ryu.model import PortMode
+from tests.support.fakes import FakeSwitch
+
+
+def made() -> tuple[AgentModes, Any]:
+    switch = FakeSwitch(oxm.agent_dpid(1))
+    switch.ports = {4: SimpleNamespace(name=b"tap4\0\0")}
+    return AgentModes(switch), switch
+
+
+def told(switch: Any) -> list[tuple[int, int]]:
+    return [
+        tuple(port_mode.decode_set(message.data))
+        for message in switch.sent
+        if type(message).__name__ == "OFPExperimenter"
+    ]
+
+
+def test_an_agent_that_has_not_answered_is_told_nothing():
+    modes, switch = made()
+    modes.begin(0.0)
+    modes.ensure(4, PortMode.OBSERVE)
+    modes.ensure(4, PortMode.ACT)
+    assert told(switch) == []
+    assert [type(message).__name__ for message in switch.sent] == [
+        "OFPDescStatsRequest",
+        "OFPExperimenterStatsRequest",
+    ]
+    assert modes.names == {4: "tap4"}
+
+
+def test_a_mode_is_sent_unless_the_agent_has_it():
+    modes, switch = made()
+    assert modes.reported([PortWindows(1, ACT, 0, 0, 0), PortWindows(2, OBSERVE, 0, 0, 0)])
+    for port, mode in ((1, PortMode.ACT), (2, PortMode.OBSERVE), (3, PortMode.DISABLED)):
+        modes.ensure(port, mode)
+    assert told(switch) == []
+    for _ in range(2):
+        modes.ensure(1, PortMode.OBSERVE)
+        modes.ensure(2, PortMode.ACT)
+        modes.ensure(3, PortMode.OBSERVE)
+    assert told(switch) == [(1, OBSERVE), (2, ACT), (3, OBSERVE)]
+
+
+def test_later_reports_say_nothing_about_modes_because_a_change_may_be_under_way():
+    modes, switch = made()
+    modes.reported([PortWindows(1, ACT, 0, 0, 0)])
+    modes.ensure(1, PortMode.OBSERVE)
+    assert not modes.reported([PortWindows(1, ACT, 7, 5, 2)])
+    modes.ensure(1, PortMode.OBSERVE)
+    assert told(switch) == [(1, OBSERVE)]
+    assert modes.counts[1] == (1, ACT, 7, 5, 2)
+
+
+def test_a_port_that_was_added_again_is_told_again():
+    modes, switch = made()
+    modes.reported([PortWindows(1, OBSERVE, 7, 0, 5)])
+    modes.port_removed(1)
+    assert 1 not in modes.counts
+    modes.ensure(1, PortMode.OBSERVE)
+    assert told(switch) == [(1, OBSERVE)]
+
+
+def test_an_agent_that_refuses_is_not_asked_again():
+    modes, switch = made()
+    modes.reported([])
+    assert modes.refused() and not modes.refused()
+    modes.ensure(1, PortMode.OBSERVE)
+    modes.request(0.0, 9.0)
+    assert switch.sent == []
+
+
+def test_counts_are_requested_once_in_an_interval():
+    modes, switch = made()
+    for now in (0.0, 0.5, 0.99, 1.0, 1.5):
+        modes.request(1.0, now)
+    assert len(switch.sent) == 2

@@ -1,0 +1,205 @@
+"""The policy over REST: it is shown, and changed completely or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.config.schema import sections
+from fairq_ryu.control.operations import policy_control
+from fairq_ryu.control.reports.events import Kind
+from fairq_ryu.errors import UserError
+from fairq_ryu.policies import base
+from fairq_ryu.policies.base import available
+from tests.support.restsite import RestSite
+
+
+def change(site: RestSite, wanted: Any, **environ: Any) -> Any:
+    body = wanted if isinstance(wanted, bytes) else json.dumps(wanted).encode()
+    return site.ask("/v1/policy", "PATCH", body, **environ)
+
+
+def value(site: RestSite, name: str) -> Any:
+    (row,) = [each for each in site.ask("/v1/policy").json["parameters"] if each["name"] == name]
+    return row["value"]
+
+
+def plans(site: RestSite) -> set[str]:
+    """The plans in force."""
+    return {view.plan for view in site.windows.engine.view().values() if view.plan}
+
+
+@pytest.fixture
+def site() -> RestSite:
+    return RestSite("fairq")
+
+
+@pytest.mark.parametrize("policy", available())
+def test_the_policy_and_its_parameters_are_shown(policy):
+    answer = RestSite(policy, where="switch").ask("/v1/policy").json
+    assert (answer["policy"], answer["available"]) == (policy, available())
+    settings = sections().get(policy, {})
+    assert [row["name"] for row in answer["parameters"]] == list(settings)
+    for row in answer["parameters"]:
+        setting = settings[row["name"]]
+        assert (row["value"], row["default"], row["unit"]) == (setting.default, setting.default, setting.unit)
+        assert (row["minimum"], row["maximum"]) == (setting.minimum, setting.maximum)
+        assert row["choices"] == list(setting.choices)
+
+
+def test_installed_policies_are_looked_up_once(site, monkeypatch):
+    def slow(**_: Any) -> Any:
+        raise AssertionError("this reads the files of every package")
+
+    monkeypatch.setattr(base, "entry_points", slow)
+    assert site.ask("/v1/policy").status_code == 200
+
+
+def test_a_parameter_is_changed(site):
+    target = site.ask("/v1/ports").json["ports"][2]["target_bytes"]
+    wanted = {"alpha": 0.5, "slow_start": False, "increments": 4.0}
+    assert change(site, {"parameters": wanted}).status_code == 200
+    assert repr(value(site, "increments")) == "4"
+    assert (value(site, "alpha"), value(site, "slow_start"), value(site, "interval")) == (0.5, False, 0.002)
+    site.sample()
+    assert site.windows.engine.policy.parameters.alpha == 0.5
+    site.service.ports._until = 0
+    assert site.ask("/v1/ports").json["ports"][2]["target_bytes"] == 2 * target
+
+
+def test_a_change_is_reported_once_and_only_if_it_changes_something(site, caplog):
+    caplog.set_level("INFO")
+    for _ in range(2):
+        assert change(site, {"policy": "fairq", "parameters": {"alpha": 0.5}}).status_code == 200
+    (event,) = site.streams.history.since(kind=Kind.POLICY)
+    assert event.message == "now policy fairq with alpha = 0.5, was fairq"
+    assert [record.message for record in caplog.records if "REST" in record.message] == [
+        "REST: now policy fairq with alpha = 0.5, was fairq"
+    ]
+    assert change(site, {}).status_code == 200
+    assert change(site, {"policy": None, "parameters": {}}).status_code == 200
+    assert len(site.streams.history.since(kind=Kind.POLICY)) == 1
+
+
+def test_another_policy_leaves_no_rule_of_the_old(site):
+    assert site.windows.engine.view()[(2, 1)].plan.pool
+    site.log.clear()
+    answer = change(site, {"policy": "droptail"})
+    assert (answer.status_code, answer.json["policy"], answer.json["parameters"]) == (200, "droptail", [])
+    assert not any(view.plan for view in site.windows.engine.view().values())
+    removed = [type(message).__name__ for _, message in site.log]
+    assert removed and set(removed) == {"OFPFlowMod"}
+    assert all(message.command == message.datapath.ofproto.OFPFC_DELETE_STRICT for _, message in site.log)
+    assert site.ask("/v1/health").json["policy"] == "droptail"
+
+
+def test_every_policy_can_be_chosen_and_left_again(site):
+    for policy in (*available(), "fairq"):
+        assert change(site, {"policy": policy}).json["policy"] == policy
+        site.sample()
+        assert {row["policy"] for row in site.ask("/v1/ports").json["ports"]} <= {
+            policy,
+            "fairq",
+            *available(),
+        }
+    assert value(site, "alpha") == 0.25
+
+
+def test_changed_parameters_are_kept_for_a_later_choice(site):
+    change(site, {"parameters": {"alpha": 0.5}})
+    change(site, {"policy": "sed"})
+    change(site, {"policy": "fairq"})
+    assert value(site, "alpha") == 0.5
+
+
+REFUSED: list[tuple[Any, int, str]] = [
+    ({"policy": "nonsense"}, 422, "there is no policy 'nonsense'. Remedy: known are acdc, afcd, afq, "),
+    ({"policy": ""}, 422, "there is no policy ''"),
+    ({"policy": 5}, 400, "policy: 5 is not a text"),
+    ({"policy": "x" * 101}, 400, "policy: 'xxx"),
+    ({"parameters": []}, 400, "parameters: [] is not a JSON object"),
+    ({"parameters": {"alfa": 0.5}}, 422, "[fairq] has no setting alfa. Remedy: did you mean alpha?"),
+    ({"parameters": {"alpha": 7}}, 422, "[fairq] alpha: 7 is more than 1"),
+    ({"parameters": {"alpha": 0}}, 422, "[fairq] alpha: 0 is less than 0.01"),
+    ({"parameters": {"alpha": "0.5"}}, 422, "[fairq] alpha: '0.5' is not a number"),
+    ({"parameters": {"alpha": True}}, 422, "[fairq] alpha: True is not a number"),
+    ({"parameters": {"alpha": None}}, 400, "parameters.alpha"),
+    ({"parameters": {"alpha": [1]}}, 400, "parameters.alpha"),
+    ({"parameters": {"alpha": 10**400}}, 422, "[fairq] alpha: 1000"),
+    (b'{"parameters": {"alpha": 1e999}}', 422, "inf is more than 1"),
+    (b'{"parameters": {"alpha": NaN}}', 400, "NaN is not a number"),
+    ({"parameters": {"increments": 2.5}}, 422, "[fairq] increments: 2.5 is not a whole number"),
+    ({"parameters": {"slow_start": 1}}, 422, "[fairq] slow_start: 1 is not yes or no"),
+    ({"parameters": {"interval": 0.6}}, 422, "interval = 0.6 s is too long for [fairq_ryu] lease = 2 s"),
+    ({"policy": "droptail", "parameters": {"alpha": 0.5}}, 422, "policy droptail has no parameters"),
+    ({"policy": "sed", "parameters": {"missed": "cry"}}, 422, "'cry' is none of demote, pause"),
+    ({"policy": "sed", "parameters": {"missed": True}}, 422, "[sed] missed: True is not a text"),
+    ({"polcy": "sed"}, 400, "unknown field 'polcy': known are policy, parameters"),
+    (b"[]", 400, "not a JSON object"),
+    (b"", 400, "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("wanted", "status", "why"), REFUSED, ids=str)
+def test_an_invalid_request_changes_nothing(site, wanted, status, why):
+    before, choice = site.ask("/v1/policy").json, site.windows.engine.choice
+    if isinstance(wanted, dict) and isinstance(wanted.get("parameters"), dict):
+        # The valid part of the request is not applied either.
+        wanted = {**wanted, "parameters": {"linger": 3.0, **wanted["parameters"]}}
+    site.log.clear()
+    response = change(site, wanted)
+    assert response.status_code == status, response.body
+    assert why in response.json["detail"] or "linger" in response.json["detail"]
+    assert len(response.json["detail"]) < 400
+    assert site.ask("/v1/policy").json == before
+    assert site.windows.engine.choice is choice
+    assert site.log == [] and not site.streams.history.since(kind=Kind.POLICY)
+
+
+def test_a_policy_that_cannot_be_made_changes_nothing(site, monkeypatch):
+    def fail(*_: Any) -> None:
+        raise UserError("policy fairq cannot be made", "correct it")
+
+    monkeypatch.setattr(policy_control, "make", fail)
+    before = site.ask("/v1/policy").json
+    response = change(site, {"parameters": {"alpha": 0.5}})
+    assert response.status_code == 422 and "cannot be made" in response.json["detail"]
+    assert site.ask("/v1/policy").json == before
+
+
+def test_ports_of_their_own_policy_stay():
+    site = RestSite()
+    site.config._ports = (("role:link", "fixed"),)
+    change(site, {"policy": "sed"})
+    answer = site.ask("/v1/policy").json
+    assert answer["ports"] == [{"match": "role:link", "policy": "fixed"}]
+    assert [row["policy"] for row in site.ask("/v1/ports").json["ports"]] == ["sed", "fixed"] * 2
+
+
+def test_the_token_is_needed(site):
+    assert change(site, {"policy": "sed"}, HTTP_AUTHORIZATION=None).status_code == 401
+    assert site.windows.engine.policy.name == "fairq"
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=4,
+)
+NAMES = st.sampled_from([name for section in ("fairq", "sed") for name in sections()[section]])
+
+
+@given(
+    policy=st.sampled_from([*available(), "x"]) | st.none() | json_values,
+    parameters=st.dictionaries(NAMES | st.text(max_size=5), json_values, max_size=3) | json_values,
+)
+def test_garbage_is_never_a_server_error(policy, parameters):
+    response = change(GARBAGE, {"policy": policy, "parameters": parameters})
+    assert response.status_code in (200, 400, 422), response.body
+
+
+GARBAGE = RestSite()

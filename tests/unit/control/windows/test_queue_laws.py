@@ -1,0 +1,322 @@
+"""Queue laws in the controller: who gets one, leases, refusals, and fair shares that are worked out here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.channel import queue_law, window_law
+from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
+from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.channel.queue_law import QueueLawState
+from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
+from fairq_ryu.config.loader import Config
+from fairq_ryu.control.operations.state import _queue_law
+from fairq_ryu.control.windows.queue_laws import beside
+from fairq_ryu.errors import UserError
+from fairq_ryu.model import PortKey, WindowKind, WindowRule
+from fairq_ryu.policies.afq import Afq
+from fairq_ryu.policies.choice import make
+from fairq_ryu.policies.parts.fair_share import FairShare
+from fairq_ryu.queue_law_spec import (
+    SHADOW,
+    Limits,
+    QueueLawFlags,
+    QueueLawKind,
+    QueueLawSpec,
+    Variant,
+)
+from tests.support.agent_peer import Peer
+from tests.support.fakes import wire
+from tests.support.flownet import B
+from tests.support.law_network import Network, policy
+from tests.support.site import Obedient, Site
+
+CODEL, RED = QueueLawSpec(QueueLawKind.CODEL), QueueLawSpec(QueueLawKind.RED)
+
+
+class Judging(Obedient):
+    """A policy whose ports have this queue law."""
+
+    spec: QueueLawSpec | None = CODEL
+    share: ClassVar[FairShare | None] = None
+
+    def queue_law(self, port: PortKey) -> QueueLawSpec | None:
+        return self.spec
+
+    def fair_share(self, port: PortKey) -> FairShare | None:
+        return self.share
+
+
+def depth(port: int = 2, backlog: int = 0, limit: int = 125_000, rate: int = 25_000_000) -> QueueDepth:
+    return QueueDepth(port, 0, backlog, 0, limit, rate, 0, 0, 1)
+
+
+def read(site: Site, now: float, **queue: int) -> list[Any]:
+    """The queue of port 2 is read; the messages that this makes."""
+    site.log.clear()
+    site.windows.queues_read(site.link, [depth(**queue)], now)
+    return [each for message in site.agent.sent if (each := told(message)) is not None]
+
+
+def told(message: Any) -> Any:
+    """What a message says about queue laws; None: nothing."""
+    data = bytes(message.buf)
+    if data[1] == ofp.OFPT_FLOW_MOD:
+        mod = decode_flow_mod(data)
+        return (mod.command, mod.window) if mod.table == 1 else None
+    if data[1] == ofp.OFPT_EXPERIMENTER and message.exp_type == queue_law.EXP_TYPE_SET_QUEUE_LAW:
+        return queue_law.decode_set(bytes(message.data))
+    return None
+
+
+RULE = ofp.OFPFC_ADD, WindowRule(WindowKind.QUEUE_LAW, 2)
+
+
+@pytest.fixture
+def judging() -> Judging:
+    return Judging()
+
+
+@pytest.fixture
+def site(judging: Judging) -> Site:
+    return Site(judging)
+
+
+def test_laws_of_an_earlier_connection_are_removed(judging: Judging) -> None:
+    site = Site(judging, agent=False)
+    site.connect_agent()
+    assert (LawCommand.DELETE, ALL_LAWS, None) in map(told, site.agent.sent)
+
+
+def test_a_port_without_flows_has_a_law_too_and_its_lease_is_renewed(site: Site) -> None:
+    assert read(site, 1.0) == [(LawCommand.ADD, 2, CODEL), RULE]
+    assert read(site, 1.2) == []
+    assert read(site, 1.5) == [RULE], "a lease of 2 s is renewed after a quarter of it"
+
+
+def test_a_port_without_a_known_queue_has_none(site: Site) -> None:
+    assert read(site, 1.0, limit=0) == [] and read(site, 1.0, rate=0) == []
+    read(site, 2.0)
+    assert read(site, 2.1, rate=0) == [(LawCommand.DELETE, 2, None)]
+
+
+def test_a_law_changes_and_ends_with_its_policy(site: Site, judging: Judging) -> None:
+    read(site, 1.0)
+    judging.spec = RED
+    assert read(site, 1.1) == [(LawCommand.MODIFY, 2, RED)]
+    judging.spec = None
+    assert read(site, 1.2) == [(LawCommand.DELETE, 2, None)]
+    assert read(site, 1.3) == []
+
+
+def test_a_port_that_does_not_act_has_none(judging: Judging) -> None:
+    site = Site(judging, config=Config({("fairq_ryu", "mode"): "observe"}))
+    assert read(site, 1.0) == []
+
+
+def test_a_policy_that_fails_is_asked_once_and_other_ports_keep_theirs(
+    site: Site, judging: Judging, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert RULE in read(site, 1.0)
+    monkeypatch.setattr(judging, "queue_law", lambda port: "none of ours")
+    for now in (1.1, 1.2):
+        read(site, now)
+    assert caplog.text.count(f"policy {judging.name} failed on port") == 1
+    assert site.windows.queue_laws.failures == 1
+    monkeypatch.undo()
+    assert RULE not in read(site, 9.0), "it is not asked again"
+
+
+def test_a_port_has_no_law_when_its_agent_has_gone(site: Site) -> None:
+    read(site, 1.0)
+    key = PortKey(site.link.dpid, 2)
+    assert site.windows.queue_laws.shown(key) == (CODEL, None)
+    site.windows.agent_disconnected(site.link)
+    assert site.windows.queue_laws.shown(key) == (None, None)
+
+
+def test_a_refusal_is_logged_once_and_tried_again_on_another_queue(site: Site) -> None:
+    read(site, 1.0)
+    refused = queue_law.RefusedQueueLaw(2, "no room")
+    assert site.windows.queue_laws.refused(site.link, refused) == "no queue law on port 2: no room"
+    assert site.windows.queue_laws.refused(site.link, refused) is None
+    assert read(site, 2.0) == []
+    assert site.windows.queue_laws.shown(PortKey(1, 2)) == (CODEL, "no room")
+    assert read(site, 3.0, limit=60_000)[0] == (LawCommand.ADD, 2, CODEL)
+
+
+def test_a_law_that_another_controller_deletes_is_sent_again_once(site: Site) -> None:
+    read(site, 1.0)
+    deleted = queue_law.RefusedQueueLaw(2, "no queue law 2", others=True)
+    laws = site.windows.queue_laws
+    assert [laws.refused(site.link, deleted) for _ in range(2)] == [None, None]
+    assert read(site, 1.1) == [(LawCommand.DELETE, 2, None), (LawCommand.ADD, 2, CODEL), RULE]
+    assert laws.refused(site.link, deleted) == "no queue law on port 2: no queue law 2"
+
+
+def test_an_agent_of_an_earlier_version_is_logged_once_if_a_law_is_wanted(site: Site) -> None:
+    unsupported = queue_law.RefusedQueueLaw(0, "old")
+    assert site.windows.queue_laws.refused(site.link, unsupported) == "no queue laws: old"
+    assert site.windows.queue_laws.refused(site.link, unsupported) is None
+    assert read(site, 1.0) == []
+    assert site.windows.queue_laws.shown(PortKey(1, 2)) == (CODEL, "the agent is of an earlier version")
+    nobody = Site()
+    assert nobody.windows.queue_laws.refused(nobody.link, unsupported) is None
+
+
+def test_the_law_of_the_setting_is_that_of_ports_whose_policy_has_none() -> None:
+    site = Site(config=Config({("fairq_ryu", "queue_law"): "codel"}))
+    (law, _rule) = read(site, 1.0)
+    assert law.spec.kind is QueueLawKind.CODEL
+    assert beside(Config()) is None
+    with pytest.raises(UserError, match="policy droptail has no queue law"):
+        beside(Config({("fairq_ryu", "queue_law"): "droptail"}))
+
+
+# The fair share in the controller
+
+
+def given(interval: float = 0.02) -> Judging:
+    policy = Judging(interval=interval)
+    policy.spec = QueueLawSpec(QueueLawKind.AFQ, flags=QueueLawFlags.FAIR_GIVEN)
+    Judging.share = FairShare(interval, 0.00625)
+    return policy
+
+
+def test_a_fair_share_is_worked_out_here_and_sent(site: Site) -> None:
+    site = Site(given())
+    assert read(site, 1.0)[0].spec.fair_q16 == 0
+    state = QueueLawState(
+        2, 2, QueueLawKind.AFQ, Variant.PAPER, 0, flows=4, samples=SHADOW, target_bytes=25_000
+    )
+    site.windows.queue_laws.reported(site.link, [state])
+    (law,) = read(site, 1.02)
+    assert (law.command, law.spec.fair_q16) == (LawCommand.MODIFY, (SHADOW << 16) // 4)
+    (law,) = read(site, 1.04, backlog=100_000)
+    assert law.spec.fair_q16 < (SHADOW << 16) // 4, "the queue is too long"
+    assert site.windows.interval(site.link) == 0.02
+
+
+def test_no_switch_is_read_often_for_the_shares_of_another_or_of_earlier_ports() -> None:
+    site = Site(chosen := given())
+    laws, key = site.windows.queue_laws, PortKey(site.link.dpid, 2)
+    other = SimpleNamespace(dpid=site.link.dpid + 1)
+    ends: list[Callable[[], object]] = [
+        lambda: laws.port_removed(key),
+        lambda: laws.switch_gone(key.dpid),
+        lambda: read(site, 2.0, rate=0),
+        lambda: setattr(chosen, "spec", CODEL) or read(site, 3.0),
+    ]
+    for end in ends:
+        assert laws.interval(site.link) is None
+        read(site, 1.0)
+        assert (laws.interval(site.link), laws.interval(other)) == (0.02, None)
+        end()
+    assert laws.interval(site.link) is None and laws.shown(key) == (CODEL, None)
+
+
+def test_the_laws_of_policies_are_made_once() -> None:
+    made = make("afq", Config({}))
+    assert isinstance(made, Afq) and made.queue_law(PortKey(1, 2)) is made.queue_law(PortKey(1, 3))
+
+
+def test_states_are_requested_as_often_as_fair_shares_need_them() -> None:
+    for chosen, interval in ((Judging(), 0.25), (given(), 0.018)):
+        site = Site(chosen)
+        read(site, 1.0)
+        asked = []
+        for step in range(1000):
+            site.log.clear()
+            site.windows.queue_laws.request(site.link, step / 1000)
+            asked += [step / 1000] * len(site.agent.sent)
+        assert asked[1] - asked[0] == pytest.approx(interval, abs=0.0011)
+
+
+# Displays
+
+
+def test_the_row_of_a_port_has_what_its_law_has_done() -> None:
+    spec = Afq(Config().section("afq")).queue_law(PortKey(1, 2))
+    state = QueueLawState(2, 2, 1, 1, Limits.SHARE, 90, 5, 3, 80, 2, 500 << 15, 4, 2000, 10, 25_000, 2500)
+    row = _queue_law(spec, None, state)
+    assert (row["queue_law"], row["queue_law_limits"], row["judged_dropped"]) == ("afq", "share", 5)
+    assert (row["fair_share"], row["fair_share_flows"], row["queue_delay_s"]) == (250.0, 4, 0.0025)
+    assert row["delay_target_s"] is None, "AFQ has none"
+    assert _queue_law(None, None, state)["queue_law"] is None
+    old = _queue_law(spec, "old", state)
+    assert (old["queue_law"], old["queue_law_missing"], old["judged"]) == ("afq", "old", None)
+
+
+def test_reports_of_ports_without_a_law_are_dropped(site: Site) -> None:
+    read(site, 1.0)
+    states = [
+        QueueLawState(2, 2, 4, 1, 0, judged=7),
+        QueueLawState(3, 3, 4, 1, 0),
+        QueueLawState(4, 0, 4, 1, 0),
+    ]
+    site.windows.queue_laws.reported(site.link, states)
+    assert {port: state.judged for port, state in site.link.queue_laws.states.items()} == {2: 7}
+    site.windows.port_removed(PortKey(1, 2))
+    assert site.link.queue_laws.states == {}
+
+
+def test_a_port_that_is_added_again_gets_its_law_again(site: Site) -> None:
+    read(site, 1.0)
+    site.windows.port_removed(PortKey(1, 2))
+    assert read(site, 1.1) == [(LawCommand.ADD, 2, CODEL), RULE]
+
+
+def test_errors_about_queue_laws_are_no_errors_about_windows(site: Site) -> None:
+    request = wire(queue_law.request(site.agent))
+    error = SimpleNamespace(type=ofp.OFPET_BAD_REQUEST, code=ofp.OFPBRC_BAD_EXP_TYPE, data=request)
+    assert window_law.refused_law(error) is None
+
+
+# With an agent
+
+
+def test_the_agent_has_the_law_of_the_policy_beside_that_of_the_windows() -> None:
+    net = Network(config=Config({("fairq_ryu", "queue_law"): "mark"}))
+    net.read(B)
+    number, law, _expires = net.data.queue_laws[B.port]
+    assert (number, law.kind, net.rule(B)) == (B.port, QueueLawKind.MARK, WindowKind.LAW)
+    net.windows.queue_laws.request(net.site.link, net.now)
+    net.deliver()
+    assert net.site.link.queue_laws.states[B.port].kind == QueueLawKind.MARK
+    assert net.warned == []
+
+
+def test_a_law_that_the_agent_refuses_is_not_asked_for_again(caplog: pytest.LogCaptureFixture) -> None:
+    net = Network(policy("codel"))
+    net.data.limits = {port: QueueLimits("", 0, 0, "it has no qdisc") for port in (1, 2, 3)}
+    for _ in range(20):
+        net.read(B)
+    assert net.data.queue_laws == {} and net.warned == []
+    (line,) = [each.getMessage() for each in caplog.records if "queue law" in each.getMessage()]
+    assert "it has no qdisc" in line
+    assert "it has no qdisc" in str(net.windows.queue_laws.shown(B)[1])
+
+
+def test_a_connection_begins_anew() -> None:
+    net = Network(policy("codel"))
+    net.read(B)
+    net.data.queue_laws.clear()
+    net.connect()
+    net.read(B)
+    assert net.data.queue_laws[B.port][1].kind == QueueLawKind.CODEL
+
+
+def test_a_law_that_another_controller_deletes_comes_back() -> None:
+    net = Network(policy("codel"))
+    net.read(B)
+    Peer(net.server).ask(queue_law.set_queue_law(net.site.agent, LawCommand.DELETE, ALL_LAWS))
+    assert net.data.queue_laws == {}
+    for _ in range(20):
+        net.read(B)
+    assert net.data.queue_laws[B.port][1].kind == QueueLawKind.CODEL
