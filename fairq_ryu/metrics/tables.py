@@ -272,13 +272,12 @@ def _queue(
 ) -> None:
     """Metrics that are not in the rows of ports, because they are useful over longer times only."""
     link = state.windows.links.get(int(row["dpid"], 16))
-    depth = None if link is None else link.depths.get(row["port"])
-    if link is None or depth is None:
+    port = None if link is None else link.ports.get(row["port"])
+    if port is None or port.depth is None:
         return
-    found["fairq_port_queue_byte_seconds_total"].append((labels, depth.byte_ns / 1e9))
-    peak = link.peaks.get(row["port"])
-    if peak is not None:
-        found["fairq_port_queue_peak_bytes"].append((labels, peak.value(now)))
+    found["fairq_port_queue_byte_seconds_total"].append((labels, port.depth.byte_ns / 1e9))
+    if port.peak is not None:
+        found["fairq_port_queue_peak_bytes"].append((labels, port.peak.value(now)))
 
 
 def fabric(state: ControllerState, now: float) -> Samples:

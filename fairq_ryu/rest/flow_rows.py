@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.agents.agent_port import AgentPort
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.flows.connection import Connection
 from fairq_ryu.fabric.topology.paths import Assigned, PathTable
@@ -66,25 +68,13 @@ def page(
 # Rows
 
 
-class Link(Protocol):
-    """The part of an agent that is read here."""
-
-    @property
-    def depths(self) -> Mapping[int, Any]:
-        """The last reading of the queue of each port."""
-
-    @property
-    def law_states(self) -> Mapping[int, Any]:
-        """The last reported state of the law of each port."""
-
-
 @dataclass(eq=False)
 class FlowRows:
     """Makes rows, with the windows that are installed on the ports ``now``."""
 
     paths: PathTable
     ports: Mapping[PortKey, PortView]
-    links: Mapping[int, Link]
+    links: Mapping[int, AgentLink]
     now: float
     _shares: dict[PortKey, int] = field(default_factory=dict, init=False)
 
@@ -147,8 +137,8 @@ class FlowRows:
 
     def _law_window(self, port: PortKey) -> int | None:
         """The window of a flow under the law of a port, as the switch reported it last; None: none."""
-        link = self.links.get(port.dpid)
-        law = None if link is None else link.law_states.get(port.port)
+        known = self._known(port)
+        law = None if known is None else known.window_law.state
         if law is None:
             return None
         return law.window or (law.pool // max(1, law.flows) if law.pool else None)
@@ -157,10 +147,15 @@ class FlowRows:
         """The share of a flow in a pool, which the switch divides by the number of active flows."""
         share = self._shares.get(port)
         if share is None:
-            link = self.links.get(port.dpid)
-            depth = None if link is None else link.depths.get(port.port)
+            known = self._known(port)
+            depth = None if known is None else known.depth
             share = self._shares[port] = pool // max(1, 1 if depth is None else depth.active)
         return share
+
+    def _known(self, port: PortKey) -> AgentPort | None:
+        """What the agent of a port has reported of it."""
+        link = self.links.get(port.dpid)
+        return None if link is None else link.ports.get(port.port)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -8,5 +8,6 @@ from tests.support.fakes import FakeSwitch
 
 def agent_link(*limits: int, govern_all: bool = False) -> AgentLink:
     made = AgentLink(FakeSwitch(oxm.agent_dpid(5)), govern_all)
-    made.depths = {n: QueueDepth(n, 0, 0, 0, limit, 0, 0, 0, 0) for n, limit in enumerate(limits, 1)}
+    for n, limit in enumerate(limits, 1):
+        made.ports[n].depth = QueueDepth(n, 0, 0, 0, limit, 0, 0, 0, 0)
     return made

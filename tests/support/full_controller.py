@@ -99,7 +99,7 @@ def full_controller() -> Any:
     law = LawSpec(LawKind.FAIRQ, flags=LawFlags.TURNS)
     engine._ports[C].plan = WindowPlan(rule=WindowRule(WindowKind.LAW, C.port, law))
     counts = LawState(C.port, C.port, *(0,) * 13, waiting=2, held=9, released=4, overdue=3, overflowed=1)
-    link.law_states[C.port] = counts
+    link.ports[C.port].window_law.state = counts
     judged = QueueLawState(B.port, B.port, QueueLawKind.AFQ, 1, 4, 900, 50, 3, 880, 2, 500 << 16, 4, 2000)
     site.windows.queue_laws.reported(link, [judged])
     site.windows.packet_dropped(B, b"\0" * 60, 60, now)

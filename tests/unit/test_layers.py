@@ -90,7 +90,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         BELOW
         | {LAW, QUEUE_LAW, "ryu"}
         | ours("channel", "config", "fabric", "policies")
-        | control("paths", "reports", "windows")
+        | control("agents", "paths", "reports", "windows")
     ),
     "fairq_ryu/control/flows": (
         {MODEL, "ryu"}

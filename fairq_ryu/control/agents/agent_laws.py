@@ -6,11 +6,12 @@ The numbers of the laws are those of their ports.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from fairq_ryu.channel.quoted_law import ALL_LAWS
 from fairq_ryu.channel.window_law import LawCommand
+from fairq_ryu.control.agents.agent_port import AgentPort, AgentPorts, PortLaw
 
 
 class LawReport(Protocol):
@@ -30,17 +31,15 @@ State = TypeVar("State", bound=LawReport)
 
 
 class AgentLaws(ABC, Generic[Spec, State]):
-    """``states``: the last report of each port. Bounded by the ports of the agent. Times in seconds."""
+    """The laws of one kind of the ``ports`` of an agent. Times in seconds."""
 
-    def __init__(self, datapath: Any) -> None:
-        self._datapath = datapath
-        self.states: dict[int, State] = {}
-        self._laws: dict[int, Spec] = {}
+    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
+        self._datapath, self._ports = datapath, ports
         self._requested_at = float("-inf")
-        self._conflicts: set[int] = set()  # laws that another controller has changed
 
-    def __len__(self) -> int:
-        return len(self._laws)
+    @abstractmethod
+    def _of(self, port: AgentPort) -> PortLaw[Spec, State]:
+        """The law of this kind of a port."""
 
     @abstractmethod
     def _set(self, command: LawCommand, port: int, spec: Spec | None = None) -> Any:
@@ -52,33 +51,37 @@ class AgentLaws(ABC, Generic[Spec, State]):
 
     def begin(self) -> None:
         """The agent has connected: laws of an earlier connection are removed, with their rules."""
-        for port in list(self._laws):
-            self._forget(port)
         self._send(self._set(LawCommand.DELETE, ALL_LAWS))
 
     def _ensure_law(self, port: int, wanted: Spec) -> None:
         """Send the law of a port, unless the agent has it."""
-        if self._laws.get(port) == wanted:
+        law = self._of(self._ports[port])
+        if law.spec == wanted:
             return
-        command = LawCommand.MODIFY if port in self._laws else LawCommand.ADD
-        if command is LawCommand.ADD and port in self._conflicts:
+        command = LawCommand.ADD if law.spec is None else LawCommand.MODIFY
+        if command is LawCommand.ADD and law.contested:
             self._send(self._set(LawCommand.DELETE, port))
-        self._laws[port] = wanted
+        law.spec = wanted
         self._send(self._set(command, port, wanted))
 
     def end(self, port: int) -> None:
         """A port has no law any more. A rule that refers to the law goes with it."""
-        self.states.pop(port, None)
-        if self._forget(port):
+        known = self._ports.get(port)
+        if known is None:
+            return
+        law = self._of(known)
+        law.state = None
+        if law.spec is not None:
+            self._forget(law)
             self._send(self._set(LawCommand.DELETE, port))
 
-    def _forget(self, port: int) -> bool:
-        """Forget that the agent has the law of a port. Returns whether it had one."""
-        return self._laws.pop(port, None) is not None
+    def _forget(self, law: PortLaw[Spec, State]) -> None:
+        """The agent does not have the law of a port."""
+        law.spec = None
 
     def request(self, interval: float, now: float) -> None:
         """Request the states of all laws, unless there are none or that was done within the ``interval``."""
-        if self._laws and now - self._requested_at >= interval:
+        if now - self._requested_at >= interval and any(law.spec is not None for law in self._all()):
             self._requested_at = now
             self._send(self._request())
 
@@ -86,9 +89,9 @@ class AgentLaws(ABC, Generic[Spec, State]):
         """The agent has reported the states of laws. One without a port does nothing any more."""
         for state in states:
             if self._is_in_force(state):
-                self.states[state.port] = state
-            else:
-                self.states.pop(state.law, None)
+                self._of(self._ports[state.port]).state = state
+            elif state.law in self._ports:
+                self._of(self._ports[state.law]).state = None
 
     def _is_in_force(self, state: State) -> bool:
         return bool(state.port)
@@ -97,16 +100,21 @@ class AgentLaws(ABC, Generic[Spec, State]):
         """Another controller has added or deleted the law of a port. Returns whether it is sent again: once
         in a connection, because that controller may do the same.
         """
-        if port in self._conflicts:
-            return port not in self._laws  # not yet sent again: another error about the same change
-        self._conflicts.add(port)
-        self._forget(port)
+        law = self._of(self._ports[port])
+        if law.contested:
+            return law.spec is None  # not yet sent again: another error about the same change
+        law.contested = True
+        self._forget(law)
         return True
 
     def _forget_all(self) -> None:
         """The agent has no laws of this kind."""
-        self._laws.clear()
-        self.states.clear()
+        for law in self._all():
+            law.state = None
+            self._forget(law)
+
+    def _all(self) -> Iterator[PortLaw[Spec, State]]:
+        return map(self._of, self._ports.values())
 
     def _send(self, message: Any) -> None:
         self._datapath.send_msg(message)

@@ -2,8 +2,9 @@
 
 The one place that sends to agents, except for barriers and requests for copies of segments
 (:mod:`~fairq_ryu.control.agents.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends.
-Bounded: one request for queues is under way at a time, one reading and one set of thresholds are kept for
-each port. Requests for flow records are in :mod:`~fairq_ryu.control.agents.record_requests`.
+Bounded: one request for queues is under way at a time, and one object is kept for each port
+(:mod:`~fairq_ryu.control.agents.agent_port`). Requests for flow records are in
+:mod:`~fairq_ryu.control.agents.record_requests`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from fairq_ryu.channel import recovery as port_recovery
 from fairq_ryu.channel.recovery import SetRecovery
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
-from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agents.agent_modes import AgentModes
+from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.control.agents.agent_queue_laws import AgentQueueLaws
 from fairq_ryu.control.agents.agent_window_laws import AgentWindowLaws
 from fairq_ryu.control.agents.record_requests import RecordRequests
@@ -55,24 +56,21 @@ class AgentLink:
         self.govern_all = govern_all  # also ports whose queue has no known size
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.copies = True  # False: it is of an earlier version, which copies no segments
-        self.modes = AgentModes(datapath)
-        self.window_laws = AgentWindowLaws(datapath)
-        self.queue_laws = AgentQueueLaws(datapath)
-        self.depths: dict[int, queue_depth.QueueDepth] = {}
-        self._peak_since_taken: dict[int, int] = {}  # longest queue of each port, bytes
+        self.ports = AgentPorts()
+        self.modes = AgentModes(datapath, self.ports)
+        self.window_laws = AgentWindowLaws(datapath, self.ports)
+        self.queue_laws = AgentQueueLaws(datapath, self.ports)
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
         self._queues_requested_at: float | None = None
         self._all_ports_requested_at = 0.0
-        self._queue_requests: dict[int, bytes] = {}  # packed, by port
+        self._all_queues_request = self._pack(int(ofp.OFPP_ANY))
         self.port_settings = port_settings.Assembly()
-        self.flow_records = RecordRequests(datapath)
-        self._thresholds: dict[int, Thresholds] = {}
+        self.flow_records = RecordRequests(datapath, self.ports)
         self._no_drops = False
         # Whether the agent wakes senders and recovers losses by itself. None: it has not answered yet.
         self.injects: bool | None = None
         self._counts: SegmentCounts | None = None  # as it has reported them last
         self._counts_requested_at = 0.0
-        self._recoveries: dict[int, tuple[SetRecovery, float]] = {}  # with the time when each was sent
         self.knows_deadlines = True  # False: it is of an earlier version, whose turns do not regard them
         # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
         # agent reports again and again: of flows that send, or, from an earlier version, of all.
@@ -84,12 +82,16 @@ class AgentLink:
         self.unanswered = 0
         self.rule_messages = 0
         self.flows_unscaled: int | None = None
-        self.peaks: dict[int, Peak] = {}
 
     @property
-    def names(self) -> dict[int, str]:
-        """The names of the ports' interfaces, as the agent lists them."""
-        return self.modes.names
+    def named(self) -> list[int]:
+        """The numbers of the ports whose names the agent lists."""
+        return [number for number, port in self.ports.items() if port.name is not None]
+
+    def name(self, number: int) -> str:
+        """The name of a port's interface; "" if it is not known."""
+        port = self.ports.get(number)
+        return (port.name or "") if port is not None else ""
 
     # Rules
 
@@ -124,14 +126,19 @@ class AgentLink:
                 return
             self.unanswered += 1
         self._queues_requested_at = now
-        port = self._port_to_read(now)
-        request = self._queue_requests.get(port)
-        if request is None:
-            message = queue_depth.request(self.datapath, port)
-            message.set_xid(_QUEUE_XID)
-            message.serialize()
-            request = self._queue_requests[port] = bytes(message.buf)
+        number = self._port_to_read(now)
+        if number is None:
+            request = self._all_queues_request
+        else:
+            port = self.ports[number]
+            request = port.queue_request = port.queue_request or self._pack(number)
         self.datapath.send(request)
+
+    def _pack(self, number: int) -> bytes:
+        message = queue_depth.request(self.datapath, number)
+        message.set_xid(_QUEUE_XID)
+        message.serialize()
+        return bytes(message.buf)
 
     def queue_reply_complete(self, now: float) -> None:
         """The last part of a reply has come."""
@@ -141,91 +148,54 @@ class AgentLink:
 
     def replace_reading(self, record: queue_depth.QueueDepth, now: float) -> queue_depth.QueueDepth | None:
         """Store the reading of a queue. Returns the previous one."""
-        before = self.depths.get(record.port)
-        self.depths[record.port] = record
-        peak = self.peaks.get(record.port)
-        if peak is None:
-            peak = self.peaks[record.port] = Peak(now)
-        peak.note(record.peak, now)
-        if record.peak > self._peak_since_taken.get(record.port, 0):
-            self._peak_since_taken[record.port] = record.peak
+        port = self.ports[record.port]
+        before, port.depth = port.depth, record
+        if port.peak is None:
+            port.peak = Peak(now)
+        port.peak.note(record.peak, now)
+        port.peak_since_taken = max(port.peak_since_taken, record.peak)
         return before
 
     def take_peak(self, number: int) -> int:
         """The longest queue of a port since the last call, bytes; 0 if none was read since."""
-        return self._peak_since_taken.pop(number, 0)
+        port = self.ports.get(number)
+        if port is None:
+            return 0
+        found, port.peak_since_taken = port.peak_since_taken, 0
+        return found
 
     @property
     def governed(self) -> list[PortKey]:
         """The ports with a queue to govern."""
-        return [PortKey(self.dpid, number) for number, record in self.depths.items() if self.governs(record)]
+        read = ((number, port.depth) for number, port in self.ports.items() if port.depth is not None)
+        return [PortKey(self.dpid, number) for number, depth in read if self.governs(depth)]
 
-    def governs(self, record: queue_depth.QueueDepth | None) -> bool:
-        """Whether a queue is governed. True if nothing is known of it yet."""
-        return record is None or bool(record.buffer) or (self.govern_all and record.measured)
+    def governs(self, record: queue_depth.QueueDepth) -> bool:
+        """Whether a queue is governed."""
+        return bool(record.buffer) or (self.govern_all and record.measured)
 
-    def _port_to_read(self, now: float) -> int:
-        """The port with a governed queue, if there is only one; otherwise all ports. All ports also once in
-        :data:`_ALL_PORTS_INTERVAL`, because queues are added and removed.
+    def may_govern(self, number: int) -> bool:
+        """Whether the queue of a port is governed. True if nothing is known of it yet."""
+        port = self.ports.get(number)
+        return port is None or port.depth is None or self.governs(port.depth)
+
+    def _port_to_read(self, now: float) -> int | None:
+        """The port with a governed queue, if there is only one; otherwise all ports (None). All ports also
+        once in :data:`_ALL_PORTS_INTERVAL`, because queues are added and removed.
         """
         governed = self.governed
         if len(governed) == 1 and now - self._all_ports_requested_at < _ALL_PORTS_INTERVAL:
             return governed[0].port
         self._all_ports_requested_at = now
-        return int(ofp.OFPP_ANY)
+        return None
 
     def port_removed(self, number: int) -> None:
-        """The agent does not watch a port any more."""
-        self.depths.pop(number, None)
-        self.modes.port_removed(number)
-        self.peaks.pop(number, None)
-        self._peak_since_taken.pop(number, None)
-        self._thresholds.pop(number, None)
-        self._recoveries.pop(number, None)
-        self.flow_records.port_removed(number)
-        self.window_laws.port_removed(number)
-
-    # Window laws. Their numbers are those of the ports that they govern.
-
-    @property
-    def law_states(self) -> dict[int, LawState]:
-        """The states of window laws, by the port that each governs."""
-        return self.window_laws.states
-
-    def request_laws(self, interval: float, now: float) -> None:
-        """Request the state of all laws, unless there are none or that was done within the ``interval``."""
-        self.window_laws.request(interval, now)
-
-    def replace_laws(self, states: Sequence[LawState]) -> None:
-        """Store the states of laws. One without a port governs none any more."""
-        self.window_laws.reported(states)
-
-    def law_refused(self, number: int) -> None:
-        """The agent has refused a law, or the rule that refers to it: then it still has the law, which is
-        deleted.
-        """
+        """The agent does not watch a port any more. One that is added again is told everything again."""
         self.window_laws.end(number)
-
-    def laws_unsupported(self) -> None:
-        """The agent has no laws."""
-        self.window_laws.unsupported()
-
-    def law_conflict(self, number: int) -> bool:
-        """Another controller has added or deleted a law with this number. Returns whether it should be
-        requested again: once in a connection, because that controller may do the same.
-        """
-        return self.window_laws.conflict(number)
+        self.queue_laws.end(number)
+        self.ports.pop(number, None)
 
     # Turns of new connections
-
-    def takes_turns(self, port: int) -> bool:
-        """Whether new connections of a port take turns: its law says so."""
-        return self.window_laws.takes_turns(port)
-
-    @property
-    def any_takes_turns(self) -> bool:
-        """Whether new connections of any port take turns."""
-        return self.window_laws.any_takes_turns
 
     def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> None:
         """Let the handshakes of connections have their turns by these deadlines."""
@@ -269,21 +239,19 @@ class AgentLink:
 
     def recovers(self, port: int) -> bool:
         """Whether the agent was told to recover the losses of a port."""
-        return port in self._recoveries
+        known = self.ports.get(port)
+        return known is not None and known.recovery is not None
 
     def set_recovery(self, wanted: SetRecovery, now: float) -> None:
         """Let the agent recover the losses of a port, or end that (``flags`` 0). What is set already is sent
         again only to renew its lease.
         """
-        before, sent_at = self._recoveries.get(wanted.port, (None, 0.0))
-        if self._no_drops or (before is None and not wanted.flags):
+        port = self.ports[wanted.port]
+        if self._no_drops or (port.recovery is None and not wanted.flags):
             return
-        if before == wanted and now - sent_at < _RENEW_PART * wanted.lease:
+        if port.recovery == wanted and now - port.recovery_sent_at < _RENEW_PART * wanted.lease:
             return
-        if wanted.flags:
-            self._recoveries[wanted.port] = wanted, now
-        else:
-            del self._recoveries[wanted.port]
+        port.recovery, port.recovery_sent_at = wanted if wanted.flags else None, now
         self.datapath.send_msg(port_recovery.set_recovery(self.datapath, wanted))
 
     def request_port_settings(self) -> None:
@@ -295,16 +263,17 @@ class AgentLink:
     def drops_refused(self) -> None:
         """The agent's kernel does not report dropped packets: they are not requested again."""
         self._no_drops = True
-        self._recoveries.clear()
-        self._thresholds.clear()  # those refused are not set: all are sent again with the next sample
+        for port in self.ports.values():
+            port.recovery = None
+            port.thresholds = None  # those refused are not set: all are sent again with the next sample
 
-    def set_thresholds(self, port: int, wanted: Thresholds | None) -> None:
+    def set_thresholds(self, number: int, wanted: Thresholds | None) -> None:
         """Set the thresholds of a port, unless they are set already. None leaves them as they are."""
         if wanted is not None and self._no_drops:
             wanted = wanted._replace(drops=False)
-        if wanted is not None and self._thresholds.get(port) != wanted:
-            self._thresholds[port] = wanted
-            self.datapath.send_msg(congestion.set_thresholds(self.datapath, port, wanted))
+        if wanted is not None and self.ports[number].thresholds != wanted:
+            self.ports[number].thresholds = wanted
+            self.datapath.send_msg(congestion.set_thresholds(self.datapath, number, wanted))
 
     def request_segments(self, keys: Sequence[FlowKey]) -> None:
         """Request the last segments of single directions, with as many requests as needed."""

@@ -9,6 +9,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import port_mode
+from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.errors import plain
 from fairq_ryu.model import PortMode
 
@@ -17,17 +18,13 @@ _NUMBERS = {PortMode.ACT: port_mode.ACT, PortMode.OBSERVE: port_mode.OBSERVE}
 
 class AgentModes:
     """``known``: whether the agent can observe ports without acting on them; None: it has not answered yet.
-    ``bridge``: the name of its bridge, "" as long as it is not known. ``names``: of the interfaces of its
-    ports. ``counts``: the last report of each port. Bounded by the ports of the agent.
+    ``bridge``: the name of its bridge, "" as long as it is not known.
     """
 
-    def __init__(self, datapath: Any) -> None:
-        self._datapath = datapath
+    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
+        self._datapath, self.ports = datapath, ports
         self.known: bool | None = None
         self.bridge = ""
-        self.names: dict[int, str] = {}
-        self.counts: dict[int, port_mode.PortWindows] = {}
-        self._told: dict[int, int] = {}
         self._requested_at = float("-inf")
 
     def begin(self, now: float) -> None:
@@ -50,9 +47,10 @@ class AgentModes:
         """
         first = self.known is None
         for record in found:
-            self.counts[record.port] = record
+            port = self.ports[record.port]
+            port.counts = record
             if first:
-                self._told[record.port] = record.mode
+                port.mode = record.mode
         if first:
             self.known = True
         return first
@@ -61,21 +59,17 @@ class AgentModes:
         """The agent refuses modes. Returns whether that is new."""
         new = self.known is not False
         self.known = False
-        self._told.clear()
+        for port in self.ports.values():
+            port.mode = None
         return new
 
     def ensure(self, port: int, mode: PortMode) -> None:
         """Let the agent know the mode of a port, unless it does. To be called before a rule is sent."""
         number = _NUMBERS.get(mode)
-        if self.known and number is not None and self._told.get(port) != number:
-            self._told[port] = number
+        if self.known and number is not None and self.ports[port].mode != number:
+            self.ports[port].mode = number
             self._datapath.send_msg(port_mode.set_port_mode(self._datapath, port, number))
 
     def port_named(self, port: int, name: bytes) -> None:
         """A port was added, or its interface has another name."""
-        self.names[port] = plain(name.decode("utf-8", "replace").rstrip("\0"))
-
-    def port_removed(self, port: int) -> None:
-        """The agent does not watch a port any more. One that is added again is told its mode again."""
-        for known in (self.names, self.counts, self._told):
-            known.pop(port, None)
+        self.ports[port].name = plain(name.decode("utf-8", "replace").rstrip("\0"))

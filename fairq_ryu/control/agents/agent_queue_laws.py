@@ -8,6 +8,7 @@ from fairq_ryu.channel import flowmod, queue_law
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawCommand
 from fairq_ryu.control.agents.agent_laws import AgentLaws
+from fairq_ryu.control.agents.agent_port import AgentPort, AgentPorts, PortLaw
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
 
@@ -16,11 +17,9 @@ class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
     queue laws; False: it is of an earlier version.
     """
 
-    def __init__(self, datapath: Any) -> None:
-        super().__init__(datapath)
+    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
+        super().__init__(datapath, ports)
         self.known = True
-        self._renewed: dict[int, float] = {}
-        self._rules: dict[int, Any] = {}  # packed messages
 
     def ensure(self, port: int, wanted: QueueLawSpec, lease: int, renew_after: float, now: float) -> None:
         """Let a law judge the packets of a port; sends what the agent does not know, and renews the lease
@@ -29,30 +28,29 @@ class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
         if not self.known:
             return
         self._ensure_law(port, wanted)
-        if now - self._renewed.get(port, float("-inf")) >= renew_after:
-            self._renewed[port] = now
-            if port not in self._rules:
-                self._rules[port] = flowmod.queue_rule(self._datapath, port, port, lease)
-            self._send(self._rules[port])
-
-    def port_removed(self, port: int) -> None:
-        """The agent does not watch a port any more."""
-        self.end(port)
-        self._rules.pop(port, None)
+        law = self._ports[port].queue_law
+        if now - law.renewed_at >= renew_after:
+            law.renewed_at = now
+            if law.message is None:
+                law.message = flowmod.queue_rule(self._datapath, port, port, lease)
+            self._send(law.message)
 
     def unsupported(self) -> bool:
         """The agent has no queue laws. Returns whether that is new."""
         new, self.known = self.known, False
         self._forget_all()
-        self._renewed.clear()
         return new
 
-    def _forget(self, port: int) -> bool:
-        self._renewed.pop(port, None)
-        return super()._forget(port)
+    def _of(self, port: AgentPort) -> PortLaw[QueueLawSpec, QueueLawState]:
+        return port.queue_law
+
+    def _forget(self, law: PortLaw[QueueLawSpec, QueueLawState]) -> None:
+        super()._forget(law)
+        law.renewed_at = float("-inf")
 
     def _is_in_force(self, state: QueueLawState) -> bool:
-        return state.port in self._laws
+        port = self._ports.get(state.port)
+        return port is not None and port.queue_law.spec is not None
 
     def _set(self, command: LawCommand, port: int, spec: QueueLawSpec | None = None) -> Any:
         return queue_law.set_queue_law(self._datapath, command, port, spec)

@@ -16,6 +16,7 @@ from typing import Any
 from fairq_ryu.channel import flow_changes
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.flow_changes import ChangeRequest, ChunkFlags, RequestFlags
+from fairq_ryu.control.agents.agent_port import AgentPorts
 
 _ALL_XID = 0xFA17
 # Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
@@ -42,11 +43,10 @@ _IDLE_PART = 1 / 3
 class RecordRequests:
     """The flow records of one agent. Times in seconds."""
 
-    def __init__(self, datapath: Any) -> None:
-        self._datapath = datapath
+    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
+        self._datapath, self._ports = datapath, ports
         self._requested_at = 0.0
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
-        self._progress_requested_at: dict[int, float] = {}
         self.knows_changes = True  # False: the agent is of an earlier version
         self.first_list = True  # until the agent has reported once all that it lists
         self._number = 0
@@ -139,15 +139,11 @@ class RecordRequests:
         """Request the flow records of a port, unless that was done within the ``interval``: only of flows
         that may have made progress.
         """
-        if now - self._progress_requested_at.get(port, float("-inf")) >= interval:
-            self._progress_requested_at[port] = now
+        if now - self._ports[port].progress_requested_at >= interval:
+            self._ports[port].progress_requested_at = now
             message = records.request(self._datapath, _RECENT_MS, port)
             message.set_xid(_PROGRESS_XID + port)
             self._datapath.send_msg(message)
-
-    def port_removed(self, number: int) -> None:
-        """The agent does not watch a port any more."""
-        self._progress_requested_at.pop(number, None)
 
     # Replies with whole records
 

@@ -50,7 +50,7 @@ class AgentPolling:
             refresh = self._windows.records_interval(link, wanted, idle)
             link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now)
             link.request_queues(now)
-            link.request_laws((1 - _EARLY) * self._windows.engine.look_interval, now)
+            link.window_laws.request((1 - _EARLY) * self._windows.engine.look_interval, now)
             self._windows.queue_laws.request(link, now)
             link.request_counts(_COUNTS_INTERVAL, now)
             link.modes.request(_COUNTS_INTERVAL, now)

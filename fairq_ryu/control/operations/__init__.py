@@ -1,5 +1,5 @@
 """What may people read, and change while the controller runs? The state for REST and metrics, the policy, and
 ports that are disabled.
 
-Rooms that it may import: paths, reports, windows.
+Rooms that it may import: agents, paths, reports, windows.
 """

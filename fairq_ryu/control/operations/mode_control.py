@@ -114,7 +114,7 @@ class ModeControl:
     # Names
 
     def _ports(self) -> list[PortKey]:
-        found = {PortKey(dpid, number) for dpid, link in self.windows.links.items() for number in link.names}
+        found = {PortKey(dpid, number) for dpid, link in self.windows.links.items() for number in link.named}
         topology = self.fabric.topology
         found |= {key for dpid in topology.switches for key in topology.ports(dpid)}
         return sorted(found)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
+from fairq_ryu.control.agents.agent_port import AgentPort
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.control.reports.events import History
@@ -76,10 +77,9 @@ class ControllerState:
                 seen = governed.get(port, _UNKNOWN)
                 plan, sample = seen.plan, seen.sample
                 rule = plan.port_rule
-                counts = link.modes.counts.get(port.port) if link is not None else None
-                depth = link.depths.get(port.port) if link is not None else None
-                law = link.law_states.get(port.port) if link is not None else None
-                judged = link.queue_laws.states.get(port.port) if link is not None else None
+                known = (link.ports.get(port.port) if link is not None else None) or AgentPort()
+                counts, depth = known.counts, known.depth
+                law, judged = known.window_law.state, known.queue_law.state
                 traffic = self.traffic.get(port)
                 yield {
                     "dpid": dpid_text(dpid),

@@ -134,7 +134,7 @@ class Inventory:
         bridge, link = self._beside.get(dpid), self._links.get(dpid)
         numbers = set() if bridge is None else set(bridge.names)
         if link is not None:
-            numbers.update(link.names, link.depths)
+            numbers.update(number for number, port in link.ports.items() if port.is_listed)
         return [PortKey(dpid, number) for number in sorted(numbers)]
 
     def name(self, port: PortKey) -> str:
@@ -144,7 +144,7 @@ class Inventory:
         if name is None and bridge is not None:
             name = bridge.names.get(port.port)
         if name is None and link is not None:
-            name = link.names.get(port.port)
+            name = link.name(port.port)
         return name or ""
 
     def role(self, port: PortKey) -> str:

@@ -49,7 +49,7 @@ class ModeChanges:
         self._send(self._engine.resumed(changed, now), now)
         # Ports without rules need no mode, but the status of the agent shows it.
         for dpid, link in list(self._links.items()):
-            for number in list(link.names):
+            for number in link.named:
                 link.modes.ensure(number, self._engine.mode(PortKey(dpid, number)))
 
     def reported(self, link: AgentLink, found: Sequence[PortWindows], now: float) -> None:

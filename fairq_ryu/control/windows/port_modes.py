@@ -72,7 +72,7 @@ class PortModes:
     def name(self, key: PortKey) -> str:
         """The name of a port's interface; "" if it is not known."""
         link = self._links.get(key.dpid)
-        return link.names.get(key.port, "") if link is not None else ""
+        return link.name(key.port) if link is not None else ""
 
     def bridge(self, dpid: int) -> str:
         """The name of a bridge; "" if it is not known."""

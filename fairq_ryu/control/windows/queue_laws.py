@@ -87,7 +87,7 @@ class QueueLaws:
             return
         spec = port.spec
         if port.share is not None:
-            port.share.queue_read(sample, link.queue_laws.states.get(key.port), now)
+            port.share.queue_read(sample, link.ports[key.port].queue_law.state, now)
             spec = replace(spec, fair_q16=port.share.fair_q16)
         # The agent must know that it may write before the law does.
         link.modes.ensure(key.port, PortMode.ACT)
@@ -177,9 +177,6 @@ class QueueLaws:
     def port_removed(self, key: PortKey) -> None:
         """An agent does not watch a port any more."""
         self._forget(key)
-        link = self._links.get(key.dpid)
-        if link is not None:
-            link.queue_laws.port_removed(key.port)
 
     def switch_gone(self, dpid: int) -> None:
         """The connection to an agent has ended, or begins: what it has refused may be accepted now."""

@@ -35,7 +35,7 @@ class TurnDeadlines:
     def begins(self, opener: FlowKey, dpid: int, deadline: float, now: float) -> None:
         """A SYN has entered the network at a switch, and its connection will have this deadline (seconds)."""
         link = self._links.get(dpid)
-        if link is not None and link.knows_deadlines and link.any_takes_turns:
+        if link is not None and link.knows_deadlines and link.window_laws.any_takes_turns:
             link.set_deadlines([HandshakeDeadline(opener.connection, microseconds(deadline - now))])
 
     def changed(self, flow: FlowKey) -> None:
@@ -75,4 +75,4 @@ class TurnDeadlines:
 
     def _orders_turns(self, port: PortKey) -> bool:
         link = self._links[port.dpid]
-        return link.knows_deadlines and link.takes_turns(port.port)
+        return link.knows_deadlines and link.window_laws.takes_turns(port.port)

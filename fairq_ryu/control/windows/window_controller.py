@@ -226,7 +226,7 @@ class WindowController:
         link = self.links.get(event.port.dpid)
         # The queue of a port without flows is read rarely. Read it now, so that the first ACK meets a window.
         changes, wanted = self.engine.flow_starts(event.port, event.flow, now)
-        if wanted and link is not None and link.governs(link.depths.get(event.port.port)):
+        if wanted and link is not None and link.may_govern(event.port.port):
             link.poll_now.set()
         return changes + self._announced.flow_started(event, now, received)
 
@@ -250,7 +250,7 @@ class WindowController:
 
     def laws_reported(self, link: AgentLink, states: Sequence[LawState], now: float) -> None:
         """An agent has reported the states of its laws."""
-        link.replace_laws(states)
+        link.window_laws.reported(states)
         for state in states:
             if state.port:
                 key = PortKey(link.dpid, state.port)
@@ -262,17 +262,17 @@ class WindowController:
         it did so before, or if the law is requested again. None: no law of a policy is concerned.
         """
         if refused.conflict is Conflict.UNSUPPORTED:
-            link.laws_unsupported()
+            link.window_laws.unsupported()
             known = self.engine.runs_no_laws(link.dpid)
             self._send(self.engine.laws_unsupported(link.dpid, refused.reason, now), now)
             return not known
         key = PortKey(link.dpid, refused.law)
         if not self.engine.in_switch(key):
             return False if self.engine.fallback(key) is not None else None
-        if refused.conflict is Conflict.OTHERS and link.law_conflict(refused.law):
+        if refused.conflict is Conflict.OTHERS and link.window_laws.conflict(refused.law):
             self.engine.law_lost(key)
             return False
-        link.law_refused(refused.law)
+        link.window_laws.end(refused.law)  # after an error about its rule, the agent still has it
         self._send(self.engine.law_refused(key, refused.reason, now), now)
         return True
 

@@ -16,6 +16,7 @@ from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.control import yielding
+from fairq_ryu.control.agents.agent_port import AgentPort, PortLaw
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowState
@@ -160,7 +161,7 @@ def test_a_port_s_rule_of_every_kind_is_shown(site, kind):
     links = {}
     if kind is WindowKind.LAW:  # a rule of this kind has a number; the switch reports the window
         law = SimpleNamespace(window=5000, pool=0, flows=0)
-        links[port.dpid] = SimpleNamespace(depths={}, law_states={port.port: law})
+        links[port.dpid] = SimpleNamespace(ports={port.port: AgentPort(window_law=PortLaw(state=law))})
     row = flow_rows.FlowRows(site.fabric.paths, {port: view}, links, 0.0).row(connection)
     assert (row["window_bytes"], row["window_kind"]) == (5000, kind.scope)
     FlowRow.model_validate(row)

@@ -12,7 +12,7 @@ def read(agent: AgentLink, *peaks: int) -> None:
 
 
 def shown(agent: AgentLink, peaks: Peaks, now: float) -> int:
-    row = {"dpid": f"{5:016x}", "port": 1, "peak_bytes": agent.depths[1].peak}
+    row = {"dpid": f"{5:016x}", "port": 1, "peak_bytes": agent.ports[1].depth.peak}
     return peaks.put({"ports": [row]}, now)["ports"][0]["peak_bytes"]
 
 

@@ -61,6 +61,11 @@ OTHER = dataclasses.replace(FAIRQ, target_ppm=100_000)
 POOL = WindowRule(WindowKind.POOL, 31_250)
 
 
+def law_states(agent: AgentLink) -> dict[int, LawState]:
+    reported = {number: port.window_law.state for number, port in agent.ports.items()}
+    return {number: state for number, state in reported.items() if state is not None}
+
+
 def law(spec: LawSpec = FAIRQ, port: int = 3) -> WindowRule:
     return WindowRule(WindowKind.LAW, port, spec)
 
@@ -116,9 +121,9 @@ def test_a_connection_begins_without_laws():
 def test_a_law_is_deleted_after_the_rule_that_referred_to_it(rule, name):
     agent = agent_link()
     sent(agent, law())
-    agent.replace_laws([LawState(3, 3, *[0] * 13)])
+    agent.window_laws.reported([LawState(3, 3, *[0] * 13)])
     assert sent(agent, rule, rule) == [name, "DELETE 3", name]
-    assert agent.law_states == {}
+    assert law_states(agent) == {}
     assert sent(agent, law()) == ["ADD 3 250000", "tcp_window_law"]
 
 
@@ -143,7 +148,7 @@ def test_a_refused_law_is_not_there():
     agent = agent_link()
     sent(agent, law())
     agent.datapath.log.clear()
-    agent.law_refused(3)
+    agent.window_laws.end(3)
     assert [words(message) for message in agent.datapath.sent] == ["DELETE 3"]
     assert sent(agent, POOL) == ["tcp_window_pool"]
     assert sent(agent, law(OTHER)) == ["ADD 3 100000", "tcp_window_law"]
@@ -152,30 +157,30 @@ def test_a_refused_law_is_not_there():
 def test_a_law_that_another_controller_has_changed_is_replaced_once():
     agent = agent_link()
     sent(agent, law())
-    assert agent.law_conflict(3)
-    assert agent.law_conflict(3), "the rule that followed is refused as well"
+    assert agent.window_laws.conflict(3)
+    assert agent.window_laws.conflict(3), "the rule that followed is refused as well"
     assert sent(agent, law()) == ["DELETE 3", "ADD 3 250000", "tcp_window_law"]
-    assert not agent.law_conflict(3), "that controller does the same"
+    assert not agent.window_laws.conflict(3), "that controller does the same"
 
 
 def test_the_states_of_laws_are_requested_while_there_are_any():
     agent = agent_link()
-    agent.request_laws(0.05, 10.0)
+    agent.window_laws.request(0.05, 10.0)
     assert agent.datapath.sent == []
     sent(agent, law())
     agent.datapath.log.clear()
     for now in (10.0, 10.04, 10.06):
-        agent.request_laws(0.05, now)
+        agent.window_laws.request(0.05, now)
     assert len(agent.datapath.sent) == 2
-    agent.laws_unsupported()
-    agent.request_laws(0.05, 11.0)
+    agent.window_laws.unsupported()
+    agent.window_laws.request(0.05, 11.0)
     assert len(agent.datapath.sent) == 2
 
 
 def test_only_laws_that_govern_a_port_have_a_state():
     agent = agent_link()
     states = [LawState(number, number, *[0] * 13) for number in (3, 4)]
-    agent.replace_laws(states)
-    assert agent.law_states == {3: states[0], 4: states[1]}
-    agent.replace_laws([LawState(3, 0, *[0] * 13), states[1]])
-    assert agent.law_states == {4: states[1]}
+    agent.window_laws.reported(states)
+    assert law_states(agent) == {3: states[0], 4: states[1]}
+    agent.window_laws.reported([LawState(3, 0, *[0] * 13), states[1]])
+    assert law_states(agent) == {4: states[1]}

@@ -8,6 +8,7 @@ from typing import Any
 from fairq_ryu.channel import oxm, port_mode
 from fairq_ryu.channel.port_mode import ACT, OBSERVE, PortWindows
 from fairq_ryu.control.agents.agent_modes import AgentModes
+from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.model import PortMode
 from tests.support.fakes import FakeSwitch
 
@@ -15,7 +16,7 @@ from tests.support.fakes import FakeSwitch
 def made() -> tuple[AgentModes, Any]:
     switch = FakeSwitch(oxm.agent_dpid(1))
     switch.ports = {4: SimpleNamespace(name=b"tap4\0\0")}
-    return AgentModes(switch), switch
+    return AgentModes(switch, AgentPorts()), switch
 
 
 def told(switch: Any) -> list[tuple[int, int]]:
@@ -36,7 +37,7 @@ def test_an_agent_that_has_not_answered_is_told_nothing():
         "OFPDescStatsRequest",
         "OFPExperimenterStatsRequest",
     ]
-    assert modes.names == {4: "tap4"}
+    assert modes.ports[4].name == "tap4"
 
 
 def test_a_mode_is_sent_unless_the_agent_has_it():
@@ -59,14 +60,13 @@ def test_later_reports_say_nothing_about_modes_because_a_change_may_be_under_way
     assert not modes.reported([PortWindows(1, ACT, 7, 5, 2)])
     modes.ensure(1, PortMode.OBSERVE)
     assert told(switch) == [(1, OBSERVE)]
-    assert modes.counts[1] == (1, ACT, 7, 5, 2)
+    assert modes.ports[1].counts == (1, ACT, 7, 5, 2)
 
 
 def test_a_port_that_was_added_again_is_told_again():
     modes, switch = made()
     modes.reported([PortWindows(1, OBSERVE, 7, 0, 5)])
-    modes.port_removed(1)
-    assert 1 not in modes.counts
+    del modes.ports[1]
     modes.ensure(1, PortMode.OBSERVE)
     assert told(switch) == [(1, OBSERVE)]
 

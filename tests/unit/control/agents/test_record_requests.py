@@ -10,6 +10,7 @@ from fairq_ryu.channel import flow_changes, flow_records, oxm
 from fairq_ryu.channel.flow_changes import ChangeRequest, Chunk, ChunkFlags, RequestFlags
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
 from fairq_ryu.control.agents import record_requests
+from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.control.agents.record_requests import CHUNK, RecordRequests
 from tests.support.fakes import FakeSwitch
 from tests.support.flownet import KEY, B
@@ -20,7 +21,7 @@ class Agent:
 
     def __init__(self) -> None:
         self.switch = FakeSwitch(oxm.agent_dpid(1))
-        self.requests = RecordRequests(self.switch)
+        self.requests = RecordRequests(self.switch, AgentPorts())
 
     def ask(self, now: float, refresh: float = 1.0, again: bool = False) -> list[ChangeRequest]:
         """The requests for changes that are sent at that time, at an interval of a second."""

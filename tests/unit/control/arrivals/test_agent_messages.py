@@ -68,7 +68,7 @@ class Made:
     def read(self, **about: Any) -> int | None:
         """Report a queue. Returns its length as the controller knows it."""
         self.reply(queue_depth.EXP_TYPE_QUEUE_DEPTH, queue_depth.encode_reply([DEPTH]), **about)
-        known = self.site.link.depths.get(DEPTH.port)
+        known = self.site.link.ports[DEPTH.port].depth
         return None if known is None else known.backlog
 
 
@@ -126,7 +126,7 @@ def test_a_reply_that_comes_without_an_event(made, ours):
     made.site.link.request_queues(10.0)
     said = ExperimenterMessage(oxm.EXPERIMENTER_ID, number, 7, False, data)
     assert made.messages.direct_reply(agent, said) == ours
-    assert (made.site.link.round_trip.count, B.port in made.site.link.depths) == (ours, ours)
+    assert (made.site.link.round_trip.count, made.site.link.ports[B.port].depth is not None) == (ours, ours)
 
 
 def test_unknown_types_are_ignored(made):

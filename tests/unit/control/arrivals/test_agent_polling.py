@@ -28,7 +28,7 @@ class Loop:
             dpid=1,
             flow_records=SimpleNamespace(request=nothing),
             request_queues=self.request,
-            request_laws=self.request_laws,
+            window_laws=SimpleNamespace(request=self.request_laws),
             request_counts=nothing,
             modes=SimpleNamespace(request=nothing),
             poll_now=self,

@@ -135,7 +135,7 @@ def test_ports_are_added_changed_and_removed(made):
 def test_a_port_removed_by_an_agent_stays_a_port_of_the_bridge(made):
     made.site.sample(PortKey(1, 2), 0.0)
     made.port_status(ofp.OFPPR_DELETE, description(2), made.site.agent)
-    assert 2 not in made.site.link.depths
+    assert 2 not in made.site.link.ports
     assert PortKey(1, 2) in made.fabric.names
 
 

@@ -125,17 +125,17 @@ def test_a_reading_returns_the_previous_one_and_its_peak_is_kept_for_a_while():
     first, second = (QueueDepth(2, 0, 10, peak, 1000, 0, 0, 0, 0) for peak in (900, 20))
     assert link.replace_reading(first, 1.0) is None
     assert link.replace_reading(second, 1.002) is first
-    assert link.depths[2] is second and link.peaks[2].value(1.1) == 900
+    assert link.ports[2].depth is second and link.ports[2].peak.value(1.1) == 900
     link.port_removed(2)
-    assert not link.peaks
+    assert not link.ports
 
 
 def test_queue_depths_reach_the_agent_link_through_the_window_controller():
     site = Site()
     record = QueueDepth(B.port, 0, 5, 70_000, 125_000, 0, 0, 0, 10**9)
     site.windows.queues_read(site.link, [record], 1.0)
-    assert queue_depth.decode_reply(queue_depth.encode_reply([site.link.depths[B.port]])) == [record]
-    assert site.link.peaks[B.port].value(1.0) == 70_000
+    assert queue_depth.decode_reply(queue_depth.encode_reply([site.link.ports[B.port].depth])) == [record]
+    assert site.link.ports[B.port].peak.value(1.0) == 70_000
 
 
 # Deadlines

@@ -12,7 +12,8 @@ from tests.support.site import Site
 
 def agent_of(site: Site, dpid: int, *ports: int):
     link = site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(dpid)))
-    link.modes.names.update({number: f"s{dpid}-eth{number}" for number in ports})
+    for number in ports:
+        link.ports[number].name = f"s{dpid}-eth{number}"
     return link
 
 

@@ -20,7 +20,8 @@ def modes(*patterns: tuple[str, PortMode], default: str = "act", **link: Any) ->
     """The modes of a network whose bridge 1f has an agent."""
     about = {"known": True, "bridge": "rack7-a", "names": {3: "tap3"}} | link
     names = about.pop("names")
-    links: Any = {0x1F: SimpleNamespace(modes=SimpleNamespace(**about), names=names)}
+    about_ports = {"name": lambda number: names.get(number, "")}
+    links: Any = {0x1F: SimpleNamespace(modes=SimpleNamespace(**about), **about_ports)}
     config = Config({("fairq_ryu", "mode"): default}, modes=patterns)
     return PortModes(config, links, lambda key: "fixed" if key == KEY else "fairq")
 

@@ -253,6 +253,12 @@ def test_the_row_of_a_port_has_what_its_law_has_done() -> None:
     assert (old["queue_law"], old["queue_law_missing"], old["judged"]) == ("afq", "old", None)
 
 
+def judged(site: Site) -> dict[int, int]:
+    """How many packets the law of each port has judged, as reported."""
+    reported = {number: port.queue_law.state for number, port in site.link.ports.items()}
+    return {number: state.judged for number, state in reported.items() if state is not None}
+
+
 def test_reports_of_ports_without_a_law_are_dropped(site: Site) -> None:
     read(site, 1.0)
     states = [
@@ -261,9 +267,9 @@ def test_reports_of_ports_without_a_law_are_dropped(site: Site) -> None:
         QueueLawState(4, 0, 4, 1, 0),
     ]
     site.windows.queue_laws.reported(site.link, states)
-    assert {port: state.judged for port, state in site.link.queue_laws.states.items()} == {2: 7}
+    assert judged(site) == {2: 7}
     site.windows.port_removed(PortKey(1, 2))
-    assert site.link.queue_laws.states == {}
+    assert judged(site) == {}
 
 
 def test_a_port_that_is_added_again_gets_its_law_again(site: Site) -> None:
@@ -288,7 +294,7 @@ def test_the_agent_has_the_law_of_the_policy_beside_that_of_the_windows() -> Non
     assert (number, law.kind, net.rule(B)) == (B.port, QueueLawKind.MARK, WindowKind.LAW)
     net.windows.queue_laws.request(net.site.link, net.now)
     net.deliver()
-    assert net.site.link.queue_laws.states[B.port].kind == QueueLawKind.MARK
+    assert net.site.link.ports[B.port].queue_law.state.kind == QueueLawKind.MARK
     assert net.warned == []
 
 
