@@ -78,6 +78,10 @@ class PolicyEngine:
         self._names[key] = (name, role)
         return self._govern(key, now)
 
+    def known_as(self, key: model.PortKey) -> tuple[str, str] | None:
+        """The name and the role that :meth:`named` was told last; None: none."""
+        return self._names.get(key)
+
     def unnamed(self, key: model.PortKey) -> None:
         """The port's switch has gone: forget the name."""
         self._names.pop(key, None)

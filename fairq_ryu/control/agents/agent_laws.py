@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from fairq_ryu.channel.quoted_law import ALL_LAWS
 from fairq_ryu.channel.window_law import LawCommand
 from fairq_ryu.control.agents.agent_port import AgentPort, AgentPorts, PortLaw
+from fairq_ryu.openflow.pipeline import Message
 
 
 class LawReport(Protocol):
@@ -31,7 +32,9 @@ State = TypeVar("State", bound=LawReport)
 
 
 class AgentLaws(ABC, Generic[Spec, State]):
-    """The laws of one kind of the ``ports`` of an agent. Times in seconds."""
+    """The laws of one kind of the ``ports`` of an agent. Returns messages and sends nothing. Times in
+    seconds.
+    """
 
     def __init__(self, datapath: Any, ports: AgentPorts) -> None:
         self._datapath, self._ports = datapath, ports
@@ -42,48 +45,50 @@ class AgentLaws(ABC, Generic[Spec, State]):
         """The law of this kind of a port."""
 
     @abstractmethod
-    def _set(self, command: LawCommand, port: int, spec: Spec | None = None) -> Any:
+    def _set(self, command: LawCommand, port: int, spec: Spec | None = None) -> Message:
         """The message that adds, changes or deletes a law."""
 
     @abstractmethod
-    def _request(self) -> Any:
+    def _request(self) -> Message:
         """The request for the states of all laws."""
 
-    def begin(self) -> None:
+    def begin(self) -> Message:
         """The agent has connected: laws of an earlier connection are removed, with their rules."""
-        self._send(self._set(LawCommand.DELETE, ALL_LAWS))
+        return self._set(LawCommand.DELETE, ALL_LAWS)
 
-    def _ensure_law(self, port: int, wanted: Spec) -> None:
-        """Send the law of a port, unless the agent has it."""
+    def _ensure_law(self, port: int, wanted: Spec) -> list[Message]:
+        """The law of a port, unless the agent has it."""
         law = self._of(self._ports[port])
         if law.spec == wanted:
-            return
+            return []
         command = LawCommand.ADD if law.spec is None else LawCommand.MODIFY
-        if command is LawCommand.ADD and law.contested:
-            self._send(self._set(LawCommand.DELETE, port))
+        again = command is LawCommand.ADD and law.contested
         law.spec = wanted
-        self._send(self._set(command, port, wanted))
+        deletion = [self._set(LawCommand.DELETE, port)] if again else []
+        return [*deletion, self._set(command, port, wanted)]
 
-    def end(self, port: int) -> None:
+    def end(self, port: int) -> list[Message]:
         """A port has no law any more. A rule that refers to the law goes with it."""
         known = self._ports.get(port)
         if known is None:
-            return
+            return []
         law = self._of(known)
         law.state = None
-        if law.spec is not None:
-            self._forget(law)
-            self._send(self._set(LawCommand.DELETE, port))
+        if law.spec is None:
+            return []
+        self._forget(law)
+        return [self._set(LawCommand.DELETE, port)]
 
     def _forget(self, law: PortLaw[Spec, State]) -> None:
         """The agent does not have the law of a port."""
         law.spec = None
 
-    def request(self, interval: float, now: float) -> None:
+    def request(self, interval: float, now: float) -> list[Message]:
         """Request the states of all laws, unless there are none or that was done within the ``interval``."""
-        if now - self._requested_at >= interval and any(law.spec is not None for law in self._all()):
-            self._requested_at = now
-            self._send(self._request())
+        if now - self._requested_at < interval or all(law.spec is None for law in self._all()):
+            return []
+        self._requested_at = now
+        return [self._request()]
 
     def reported(self, states: Iterable[State]) -> None:
         """The agent has reported the states of laws. One without a port does nothing any more."""
@@ -115,6 +120,3 @@ class AgentLaws(ABC, Generic[Spec, State]):
 
     def _all(self) -> Iterator[PortLaw[Spec, State]]:
         return map(self._of, self._ports.values())
-
-    def _send(self, message: Any) -> None:
-        self._datapath.send_msg(message)

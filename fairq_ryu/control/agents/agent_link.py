@@ -9,14 +9,13 @@ Bounded: one request for queues is under way at a time, and one object is kept f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import (
-    congestion,
     deadlines,
     flowmod,
     oxm,
@@ -26,24 +25,22 @@ from fairq_ryu.channel import (
     segment_state,
     waking,
 )
-from fairq_ryu.channel import recovery as port_recovery
-from fairq_ryu.channel.recovery import SetRecovery
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
+from fairq_ryu.control.agents.agent_drops import AgentDrops
 from fairq_ryu.control.agents.agent_modes import AgentModes
 from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.control.agents.agent_queue_laws import AgentQueueLaws
 from fairq_ryu.control.agents.agent_window_laws import AgentWindowLaws
 from fairq_ryu.control.agents.record_requests import RecordRequests
 from fairq_ryu.control.reports.counters import ROUND_TRIPS, Histogram, Peak
-from fairq_ryu.model import FlowKey, PortKey, RuleChange, Thresholds
+from fairq_ryu.model import FlowKey, PortKey, RuleChange
+from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet.tcp_build import Addressing
 
 _QUEUE_XID = 0xFA17
 # All ports of a switch are read at least this often, seconds.
 _ALL_PORTS_INTERVAL = 0.25
-# A lease is renewed when this part of it has passed, as those of rules are.
-_RENEW_PART = 0.25
 # A reply that does not come within this many seconds is no longer waited for.
 _REPLY_TIMEOUT = 1.0
 
@@ -58,6 +55,7 @@ class AgentLink:
         self.copies = True  # False: it is of an earlier version, which copies no segments
         self.ports = AgentPorts()
         self.modes = AgentModes(datapath, self.ports)
+        self.drops = AgentDrops(datapath, self.ports)
         self.window_laws = AgentWindowLaws(datapath, self.ports)
         self.queue_laws = AgentQueueLaws(datapath, self.ports)
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
@@ -66,7 +64,6 @@ class AgentLink:
         self._all_queues_request = self._pack(int(ofp.OFPP_ANY))
         self.port_settings = port_settings.Assembly()
         self.flow_records = RecordRequests(datapath, self.ports)
-        self._no_drops = False
         # Whether the agent wakes senders and recovers losses by itself. None: it has not answered yet.
         self.injects: bool | None = None
         self._counts: SegmentCounts | None = None  # as it has reported them last
@@ -93,13 +90,16 @@ class AgentLink:
         port = self.ports.get(number)
         return (port.name or "") if port is not None else ""
 
+    def send(self, messages: Iterable[Message]) -> None:
+        """Send messages in their order."""
+        for message in messages:
+            self.datapath.send_msg(message)
+
     # Rules
 
     def clear_rules(self) -> None:
         """Remove all rules and laws."""
-        self.queue_laws.begin()
-        self.window_laws.begin()
-        self.datapath.send_msg(flowmod.clear(self.datapath))
+        self.send([self.queue_laws.begin(), self.window_laws.begin(), flowmod.clear(self.datapath)])
 
     def send_rule(self, change: RuleChange, lease: int) -> None:
         """Install, change or remove a window rule. The law that a rule refers to is sent before the rule, if
@@ -107,15 +107,14 @@ class AgentLink:
         """
         self.rule_messages += 1
         rule = change.rule
-        if rule is not None:
-            self.window_laws.ensure(rule)
-        if change.target.flow is not None:
-            self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
-        elif rule is not None and rule.law is not None:
-            self.datapath.send_msg(self.window_laws.rule_message(change, rule, lease))
+        messages = [] if rule is None else self.window_laws.ensure(rule)
+        if change.target.flow is None and rule is not None and rule.law is not None:
+            messages.append(self.window_laws.rule_message(change, rule, lease))
         else:
-            self.datapath.send_msg(flowmod.window_rule(self.datapath, change, lease))
-            self.window_laws.end(change.target.port.port)
+            messages.append(flowmod.window_rule(self.datapath, change, lease))
+            if change.target.flow is None:
+                messages += self.window_laws.end(change.target.port.port)
+        self.send(messages)
 
     # Queues
 
@@ -191,8 +190,7 @@ class AgentLink:
 
     def port_removed(self, number: int) -> None:
         """The agent does not watch a port any more. One that is added again is told everything again."""
-        self.window_laws.end(number)
-        self.queue_laws.end(number)
+        self.send([*self.window_laws.end(number), *self.queue_laws.end(number)])
         self.ports.pop(number, None)
 
     # Turns of new connections
@@ -201,7 +199,7 @@ class AgentLink:
         """Let the handshakes of connections have their turns by these deadlines."""
         for start in range(0, len(wanted), deadlines.MAX_CONNECTIONS):
             part = wanted[start : start + deadlines.MAX_CONNECTIONS]
-            self.datapath.send_msg(deadlines.set_deadlines(self.datapath, part))
+            self.send([deadlines.set_deadlines(self.datapath, part)])
 
     # Segments that the agent sends by itself
 
@@ -211,7 +209,7 @@ class AgentLink:
         """
         if self.injects is not False and now - self._counts_requested_at >= interval:
             self._counts_requested_at = now
-            self.datapath.send_msg(segment_counts.request(self.datapath))
+            self.send([segment_counts.request(self.datapath)])
 
     def replace_counts(self, counts: SegmentCounts) -> SegmentCounts:
         """Store the counts that an agent has reported. Returns by how much they have grown in this
@@ -235,48 +233,14 @@ class AgentLink:
         """
         for start in range(0, len(flows), waking.MAX_FLOWS):
             part = flows[start : start + waking.MAX_FLOWS]
-            self.datapath.send_msg(waking.wake(self.datapath, part))
-
-    def recovers(self, port: int) -> bool:
-        """Whether the agent was told to recover the losses of a port."""
-        known = self.ports.get(port)
-        return known is not None and known.recovery is not None
-
-    def set_recovery(self, wanted: SetRecovery, now: float) -> None:
-        """Let the agent recover the losses of a port, or end that (``flags`` 0). What is set already is sent
-        again only to renew its lease.
-        """
-        port = self.ports[wanted.port]
-        if self._no_drops or (port.recovery is None and not wanted.flags):
-            return
-        if port.recovery == wanted and now - port.recovery_sent_at < _RENEW_PART * wanted.lease:
-            return
-        port.recovery, port.recovery_sent_at = wanted if wanted.flags else None, now
-        self.datapath.send_msg(port_recovery.set_recovery(self.datapath, wanted))
+            self.send([waking.wake(self.datapath, part)])
 
     def request_port_settings(self) -> None:
         """Ask for the settings of all ports; the agent sends them again whenever they change."""
-        self.datapath.send_msg(port_settings.request(self.datapath))
-
-    # Thresholds and segments
-
-    def drops_refused(self) -> None:
-        """The agent's kernel does not report dropped packets: they are not requested again."""
-        self._no_drops = True
-        for port in self.ports.values():
-            port.recovery = None
-            port.thresholds = None  # those refused are not set: all are sent again with the next sample
-
-    def set_thresholds(self, number: int, wanted: Thresholds | None) -> None:
-        """Set the thresholds of a port, unless they are set already. None leaves them as they are."""
-        if wanted is not None and self._no_drops:
-            wanted = wanted._replace(drops=False)
-        if wanted is not None and self.ports[number].thresholds != wanted:
-            self.ports[number].thresholds = wanted
-            self.datapath.send_msg(congestion.set_thresholds(self.datapath, number, wanted))
+        self.send([port_settings.request(self.datapath)])
 
     def request_segments(self, keys: Sequence[FlowKey]) -> None:
         """Request the last segments of single directions, with as many requests as needed."""
         for start in range(0, len(keys), MAX_KEYS):
             part = keys[start : start + MAX_KEYS]
-            self.datapath.send_msg(segment_state.request(self.datapath, part))
+            self.send([segment_state.request(self.datapath, part)])

@@ -12,13 +12,14 @@ from fairq_ryu.channel import port_mode
 from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.errors import plain
 from fairq_ryu.model import PortMode
+from fairq_ryu.openflow.pipeline import Message
 
 _NUMBERS = {PortMode.ACT: port_mode.ACT, PortMode.OBSERVE: port_mode.OBSERVE}
 
 
 class AgentModes:
     """``known``: whether the agent can observe ports without acting on them; None: it has not answered yet.
-    ``bridge``: the name of its bridge, "" as long as it is not known.
+    ``bridge``: the name of its bridge, "" as long as it is not known. Returns messages and sends nothing.
     """
 
     def __init__(self, datapath: Any, ports: AgentPorts) -> None:
@@ -27,19 +28,19 @@ class AgentModes:
         self.bridge = ""
         self._requested_at = float("-inf")
 
-    def begin(self, now: float) -> None:
-        """The agent has connected: request its description, and its modes."""
+    def begin(self, now: float) -> list[Message]:
+        """The agent has connected: requests for its description, and its modes."""
         for number, port in self._datapath.ports.items():
             if number <= ofp.OFPP_MAX:
                 self.port_named(number, port.name)
-        self._datapath.send_msg(parser.OFPDescStatsRequest(self._datapath, 0))
-        self.request(0.0, now)
+        return [parser.OFPDescStatsRequest(self._datapath, 0), *self.request(0.0, now)]
 
-    def request(self, interval: float, now: float) -> None:
+    def request(self, interval: float, now: float) -> list[Message]:
         """Request modes and counts, unless the agent has none or that was done within the ``interval``."""
-        if self.known is not False and now - self._requested_at >= interval:
-            self._requested_at = now
-            self._datapath.send_msg(port_mode.request(self._datapath))
+        if self.known is False or now - self._requested_at < interval:
+            return []
+        self._requested_at = now
+        return [port_mode.request(self._datapath)]
 
     def reported(self, found: Iterable[port_mode.PortWindows]) -> bool:
         """The agent has reported ports. Returns whether it is the first report: then the modes are those that
@@ -63,12 +64,13 @@ class AgentModes:
             port.mode = None
         return new
 
-    def ensure(self, port: int, mode: PortMode) -> None:
+    def ensure(self, port: int, mode: PortMode) -> list[Message]:
         """Let the agent know the mode of a port, unless it does. To be called before a rule is sent."""
         number = _NUMBERS.get(mode)
-        if self.known and number is not None and self.ports[port].mode != number:
-            self.ports[port].mode = number
-            self._datapath.send_msg(port_mode.set_port_mode(self._datapath, port, number))
+        if not self.known or number is None or self.ports[port].mode == number:
+            return []
+        self.ports[port].mode = number
+        return [port_mode.set_port_mode(self._datapath, port, number)]
 
     def port_named(self, port: int, name: bytes) -> None:
         """A port was added, or its interface has another name."""

@@ -9,6 +9,7 @@ from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawCommand
 from fairq_ryu.control.agents.agent_laws import AgentLaws
 from fairq_ryu.control.agents.agent_port import AgentPort, AgentPorts, PortLaw
+from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
 
@@ -21,19 +22,22 @@ class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
         super().__init__(datapath, ports)
         self.known = True
 
-    def ensure(self, port: int, wanted: QueueLawSpec, lease: int, renew_after: float, now: float) -> None:
-        """Let a law judge the packets of a port; sends what the agent does not know, and renews the lease
-        when ``renew_after`` seconds of it have passed.
+    def ensure(
+        self, port: int, wanted: QueueLawSpec, lease: int, renew_after: float, now: float
+    ) -> list[Message]:
+        """Let a law judge the packets of a port: what the agent does not know, and the rule that renews the
+        lease when ``renew_after`` seconds of it have passed.
         """
         if not self.known:
-            return
-        self._ensure_law(port, wanted)
+            return []
+        messages = self._ensure_law(port, wanted)
         law = self._ports[port].queue_law
         if now - law.renewed_at >= renew_after:
             law.renewed_at = now
             if law.message is None:
                 law.message = flowmod.queue_rule(self._datapath, port, port, lease)
-            self._send(law.message)
+            messages.append(law.message)
+        return messages
 
     def unsupported(self) -> bool:
         """The agent has no queue laws. Returns whether that is new."""
@@ -52,8 +56,8 @@ class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
         port = self._ports.get(state.port)
         return port is not None and port.queue_law.spec is not None
 
-    def _set(self, command: LawCommand, port: int, spec: QueueLawSpec | None = None) -> Any:
+    def _set(self, command: LawCommand, port: int, spec: QueueLawSpec | None = None) -> Message:
         return queue_law.set_queue_law(self._datapath, command, port, spec)
 
-    def _request(self) -> Any:
+    def _request(self) -> Message:
         return queue_law.request(self._datapath)

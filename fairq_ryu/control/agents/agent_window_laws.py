@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairq_ryu.channel import flowmod, window_law
 from fairq_ryu.channel.window_law import LawCommand, LawState
 from fairq_ryu.control.agents.agent_laws import AgentLaws
 from fairq_ryu.control.agents.agent_port import AgentPort, PortLaw
 from fairq_ryu.law_spec import LawFlags, LawSpec
 from fairq_ryu.model import RuleChange, WindowRule
+from fairq_ryu.openflow.pipeline import Message
 
 
 class AgentWindowLaws(AgentLaws[LawSpec, LawState]):
     """The window laws of an agent, and the rules of ports that refer to them."""
 
-    def ensure(self, rule: WindowRule) -> None:
-        """Send the law that a rule refers to, if it refers to one that the agent does not have."""
-        if rule.law is not None:
-            self._ensure_law(rule.bytes, rule.law)
+    def ensure(self, rule: WindowRule) -> list[Message]:
+        """The law that a rule refers to, if it refers to one that the agent does not have."""
+        return [] if rule.law is None else self._ensure_law(rule.bytes, rule.law)
 
-    def rule_message(self, change: RuleChange, rule: WindowRule, lease: int) -> Any:
+    def rule_message(self, change: RuleChange, rule: WindowRule, lease: int) -> Message:
         """The FlowMod of the rule of a port that refers to a law. It is renewed without a change as long as
         the law is in force. Packing it takes Ryu twenty times as long as sending it, so it is packed once.
         """
@@ -46,10 +44,10 @@ class AgentWindowLaws(AgentLaws[LawSpec, LawState]):
     def _of(self, port: AgentPort) -> PortLaw[LawSpec, LawState]:
         return port.window_law
 
-    def _set(self, command: LawCommand, port: int, spec: LawSpec | None = None) -> Any:
+    def _set(self, command: LawCommand, port: int, spec: LawSpec | None = None) -> Message:
         return window_law.set_law(self._datapath, command, port, spec)
 
-    def _request(self) -> Any:
+    def _request(self) -> Message:
         return window_law.request(self._datapath)
 
 

@@ -17,6 +17,7 @@ from fairq_ryu.channel import flow_changes
 from fairq_ryu.channel import flow_records as records
 from fairq_ryu.channel.flow_changes import ChangeRequest, ChunkFlags, RequestFlags
 from fairq_ryu.control.agents.agent_port import AgentPorts
+from fairq_ryu.openflow.pipeline import Message
 
 _ALL_XID = 0xFA17
 # Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
@@ -41,7 +42,7 @@ _IDLE_PART = 1 / 3
 
 
 class RecordRequests:
-    """The flow records of one agent. Times in seconds."""
+    """The flow records of one agent. Returns messages and sends nothing. Times in seconds."""
 
     def __init__(self, datapath: Any, ports: AgentPorts) -> None:
         self._datapath, self._ports = datapath, ports
@@ -63,30 +64,30 @@ class RecordRequests:
 
     def request(
         self, interval: float, refresh: float, idle_timeout: float, ended_again: bool, now: float
-    ) -> None:
+    ) -> list[Message]:
         """Request what has changed, unless that was done within the ``interval`` or is not answered yet; see
         :class:`~fairq_ryu.channel.flow_changes.ChangeRequest`. Where ``refresh`` is longer than ``interval``,
         there is so much to report that connections which end soon are left out. An agent of an earlier
         version is asked every ``refresh`` seconds for all records of flows not silent for ``idle_timeout``.
         """
         if not self.knows_changes:
-            if now - self._requested_at >= refresh:
-                self._requested_at = now
-                message = records.request(self._datapath, int(idle_timeout * 1000))
-                message.set_xid(_ALL_XID)
-                self._datapath.send_msg(message)
-            return
+            if now - self._requested_at < refresh:
+                return []
+            self._requested_at = now
+            message = records.request(self._datapath, int(idle_timeout * 1000))
+            message.set_xid(_ALL_XID)
+            return [message]
         self._refresh, self._longest_refresh = refresh, max(refresh, _IDLE_PART * idle_timeout)
         self._flags = RequestFlags.ENDED_AGAIN if ended_again else RequestFlags(0)
         if refresh > interval and not ended_again:
             self._flags |= RequestFlags.LASTING
         if self._applying or now - self._requested_at < (_TIMEOUT if self._waits else interval):
-            return
+            return []
         if self._waits:
             self._round_began = None  # it is the answer that takes long
-        self._ask(now)
+        return [self._ask(now)]
 
-    def _ask(self, now: float) -> None:
+    def _ask(self, now: float) -> Message:
         if self._round_began is None:
             self._round_began = now
         refresh = max(self._refresh, _ROUNDS * (now - self._round_began))
@@ -100,7 +101,7 @@ class RecordRequests:
         self._waits = True
         message = flow_changes.request(self._datapath, wanted)
         message.set_xid(_CHANGES_XID + self._number)
-        self._datapath.send_msg(message)
+        return message
 
     def leaves_out(self, now: float) -> bool:
         """Whether the agent may leave out connections that end soon."""
@@ -115,13 +116,13 @@ class RecordRequests:
         self._waits, self._applying = False, True
         return True
 
-    def applied(self, head: flow_changes.Chunk, now: float) -> None:
+    def applied(self, head: flow_changes.Chunk, now: float) -> list[Message]:
         """The chunk was applied. The next one is requested, if there are more."""
         self._applying, self._generation = False, head.generation
         if ChunkFlags.MORE in head.flags:
-            self._ask(now)
-        else:
-            self._round_began, self.first_list = None, False
+            return [self._ask(now)]
+        self._round_began, self.first_list = None, False
+        return []
 
     def restart(self) -> None:
         """A chunk could not be applied: everything is requested again."""
@@ -135,15 +136,16 @@ class RecordRequests:
 
     # One port
 
-    def request_progress(self, port: int, interval: float, now: float) -> None:
+    def request_progress(self, port: int, interval: float, now: float) -> list[Message]:
         """Request the flow records of a port, unless that was done within the ``interval``: only of flows
         that may have made progress.
         """
-        if now - self._ports[port].progress_requested_at >= interval:
-            self._ports[port].progress_requested_at = now
-            message = records.request(self._datapath, _RECENT_MS, port)
-            message.set_xid(_PROGRESS_XID + port)
-            self._datapath.send_msg(message)
+        if now - self._ports[port].progress_requested_at < interval:
+            return []
+        self._ports[port].progress_requested_at = now
+        message = records.request(self._datapath, _RECENT_MS, port)
+        message.set_xid(_PROGRESS_XID + port)
+        return [message]
 
     # Replies with whole records
 

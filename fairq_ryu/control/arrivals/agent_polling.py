@@ -48,12 +48,12 @@ class AgentPolling:
             interval = self._windows.interval(link)
             wanted, idle = self._records_interval, self._idle_timeout
             refresh = self._windows.records_interval(link, wanted, idle)
-            link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now)
+            link.send(link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now))
             link.request_queues(now)
-            link.window_laws.request((1 - _EARLY) * self._windows.engine.look_interval, now)
-            self._windows.queue_laws.request(link, now)
+            link.send(link.window_laws.request((1 - _EARLY) * self._windows.engine.look_interval, now))
+            link.send(self._windows.queue_laws.request(link, now))
             link.request_counts(_COUNTS_INTERVAL, now)
-            link.modes.request(_COUNTS_INTERVAL, now)
+            link.send(link.modes.request(_COUNTS_INTERVAL, now))
             early = False
             if interval is not None and interval < LOOK_INTERVAL:
                 due = now + interval

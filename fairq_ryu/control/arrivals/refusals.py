@@ -59,7 +59,7 @@ class Refusals:
         self.counts.refused["bridge" if link is None else "agent"] += 1
         ours = message.type == ofp.OFPET_EXPERIMENTER and message.experimenter == oxm.EXPERIMENTER_ID
         if link is not None and ours and message.exp_type == congestion.ERROR_NO_DROPS:
-            link.drops_refused()
+            link.drops.refused()
             self.log.warning(
                 "agent of bridge %s: its kernel does not report dropped packets: none are recovered",
                 dpid_text(link.dpid),

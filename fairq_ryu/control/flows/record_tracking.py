@@ -130,7 +130,7 @@ class RecordTracker:
             if link.flow_records.leaves_out(now):
                 as_of -= flow_changes.LEAVE_OUT_MS / 1000
             yield from flows.changes_complete(dpid, as_of, head.refresh_ms / 1000, now)
-        link.flow_records.applied(head, self._clock())
+        link.send(link.flow_records.applied(head, self._clock()))
 
     def _all(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> Steps:
         seen: list[SeenFlow] = []

@@ -12,15 +12,16 @@ from collections.abc import Iterable, Iterator
 
 from fairq_ryu.control.reports.announcement_outcomes import Assignment
 from fairq_ryu.control.reports.event_reporter import EventReporter
+from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.control.windows.turn_deadlines import TurnDeadlines
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
-from fairq_ryu.model import Announcement, FlowKey, RuleChange
+from fairq_ryu.model import Announcement, FlowKey, PortKey, RuleChange
 from fairq_ryu.policies.engine import PolicyEngine
 
 
-class AnnouncedFlows:
+class AnnouncedFlows(WindowPart):
     """Matches ``announcements`` to connections. ``now`` in seconds."""
 
     def __init__(
@@ -99,7 +100,7 @@ class AnnouncedFlows:
         for flow in in_steps(self._reporter.outcomes, LOOKS_PER_STEP):
             self._reporter.outcomes.left(flow, self._flows.get(flow), now)
 
-    def policies_changed(self) -> None:
+    def policies_changed(self, ports: Iterable[PortKey]) -> None:
         """Other policies may use announcements."""
         self._used = self._engine.announcements_ignored() is None
         if not self._used:

@@ -19,9 +19,11 @@ from dataclasses import asdict
 
 from fairq_ryu.channel.recovery import DUPACK, REINJECT, SetRecovery
 from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.control.windows.segment_injector import SegmentInjector
 from fairq_ryu.fabric.recovery import actions, recovery
-from fairq_ryu.model import FlowKey, PortKey, SegmentState
+from fairq_ryu.model import FlowKey, PortKey, QueueSample, SegmentState
+from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet import parse, tcp_timestamps
 from fairq_ryu.policies import base
 from fairq_ryu.policies.engine import PolicyEngine
@@ -29,15 +31,13 @@ from fairq_ryu.policies.engine import PolicyEngine
 _MODES = {(True, False): "dupack", (False, True): "reinject", (True, True): "both"}
 
 
-class LossRecovery:
-    """The recoveries of all ports, by their settings. ``now`` in seconds."""
+class LossRecovery(WindowPart):
+    """The recoveries of all ports, by their settings. ``lease`` of orders, and ``now``, in seconds."""
 
     def __init__(
-        self, engine: PolicyEngine, links: Mapping[int, AgentLink], injector: SegmentInjector
+        self, engine: PolicyEngine, links: Mapping[int, AgentLink], injector: SegmentInjector, lease: int
     ) -> None:
-        self._engine = engine
-        self._links = links
-        self._injector = injector
+        self._engine, self._links, self._injector, self._lease = engine, links, injector, lease
         self._recoveries: dict[base.Recovery, recovery.RecoveryEngine] = {}
         self._reported: Counter[str] = Counter()  # outcomes of losses that agents have recovered
 
@@ -46,15 +46,19 @@ class LossRecovery:
 
     # Recovery by agents
 
-    def order(self, link: AgentLink, port: PortKey, lease: int, now: float) -> bool:
-        """Let an agent that can do so recover the losses of a port as its policy wants it; ``lease`` in
-        seconds. Returns whether the agent recovers them.
-        """
+    def queue_read(self, link: AgentLink, key: PortKey, sample: QueueSample, now: float) -> list[Message]:
+        """Order the recovery of the port's losses, and use the space in its queue for those of our own."""
+        messages = self.order(link, key, now)
+        self.space(key, sample.backlog, now)
+        return messages
+
+    def order(self, link: AgentLink, port: PortKey, now: float) -> list[Message]:
+        """Let an agent that can do so recover the losses of a port as its policy wants it."""
         if not link.injects:
-            return False
+            return []
         wanted = self._engine.recovery(port)
-        if wanted is None and not link.recovers(port.port):
-            return False  # most ports: asked after each of their samples
+        if wanted is None and not link.drops.recovers(port.port):
+            return []  # most ports: asked after each of their samples
         thresholds = self._engine.thresholds(port)
         order = SetRecovery(port.port, 0, 0, 0, 0, 0)
         if wanted is not None and thresholds is not None and thresholds.cng:
@@ -64,10 +68,14 @@ class LossRecovery:
                 bytes=wanted.bytes,
                 age_ms=max(1, round(wanted.age * 1000)),
                 below=thresholds.cng,
-                lease=lease,
+                lease=self._lease,
             )
-        link.set_recovery(order, now)
-        return bool(order.flags)
+        return link.drops.set_recovery(order, now)
+
+    @staticmethod
+    def is_agents(link: AgentLink, port: PortKey) -> bool:
+        """Whether the agent recovers the losses of a port."""
+        return bool(link.injects) and link.drops.recovers(port.port)
 
     def reported(self, losses: Mapping[str, int]) -> None:
         """An agent has recovered losses; these outcomes are new."""
@@ -108,7 +116,7 @@ class LossRecovery:
         if link is not None:
             link.poll_now.set()
 
-    def queue_read(self, port: PortKey, backlog: int, now: float) -> None:
+    def space(self, port: PortKey, backlog: int, now: float) -> None:
         """The queue of a port has this length, bytes: there may be space for segments."""
         each = self._of(port) if self._recoveries else None
         thresholds = self._engine.thresholds(port) if each is not None and len(each) else None
@@ -127,13 +135,13 @@ class LossRecovery:
             each.forget(key)
             each.forget(key.reversed)
 
-    def forget_port(self, port: PortKey) -> None:
-        """An agent does not watch a port any more."""
+    def port_removed(self, key: PortKey) -> None:
+        """Forget its losses."""
         for each in self._recoveries.values():
-            each.forget_port(port)
+            each.forget_port(key)
 
     def policies_changed(self, ports: Iterable[PortKey]) -> None:
-        """The policies of ports may have changed: forget losses that were kept for another recovery."""
+        """Forget losses that were kept for another recovery."""
         for port in ports:
             for wanted, each in self._recoveries.items():
                 if self._engine.recovery(port) != wanted:

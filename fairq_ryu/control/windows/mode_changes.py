@@ -18,7 +18,7 @@ from fairq_ryu.policies.engine import PolicyEngine
 
 
 class ModeChanges:
-    """``lease`` in seconds; ``send`` sends rule changes to the agents they are for. ``now`` in seconds."""
+    """``send`` sends rule changes to the agents they are for. ``now`` in seconds."""
 
     def __init__(
         self,
@@ -26,11 +26,10 @@ class ModeChanges:
         engine: PolicyEngine,
         links: Mapping[int, AgentLink],
         recovery: LossRecovery,
-        lease: int,
         send: Callable[[list[RuleChange], float], Any],
     ) -> None:
         self._modes, self._engine, self._links, self._recovery = modes, engine, links, recovery
-        self._lease, self._send = lease, send
+        self._send = send
         self._all_acted = True
 
     def apply(self, now: float) -> None:
@@ -43,14 +42,14 @@ class ModeChanges:
         for key in changed:
             link = self._links.get(key.dpid)
             if link is not None:
-                link.modes.ensure(key.port, self._engine.mode(key))
-                self._recovery.order(link, key, self._lease, now)
+                link.send(link.modes.ensure(key.port, self._engine.mode(key)))
+                link.send(self._recovery.order(link, key, now))
         self._recovery.policies_changed(changed)
         self._send(self._engine.resumed(changed, now), now)
         # Ports without rules need no mode, but the status of the agent shows it.
         for dpid, link in list(self._links.items()):
             for number in link.named:
-                link.modes.ensure(number, self._engine.mode(PortKey(dpid, number)))
+                link.send(link.modes.ensure(number, self._engine.mode(PortKey(dpid, number))))
 
     def reported(self, link: AgentLink, found: Sequence[PortWindows], now: float) -> None:
         """An agent has reported the modes of its ports, and the ACKs that it has counted."""

@@ -16,8 +16,10 @@ from typing import TypeVar
 from fairq_ryu.channel.queue_law import QueueLawState, RefusedQueueLaw
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, PortMode, QueueSample
+from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.policies.base import Policy, fair_share, queue_law
 from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.engine import PolicyEngine
@@ -62,36 +64,33 @@ class _Port:
     refused: str | None = None
 
 
-class QueueLaws:
+class QueueLaws(WindowPart):
     """The queue laws of all agents. Times in seconds."""
 
     def __init__(
         self, engine: PolicyEngine, links: Mapping[int, AgentLink], lease: int, beside: Policy | None = None
     ) -> None:
         self._engine, self._links, self._lease, self._beside = engine, links, lease, beside
-        self._ports: dict[PortKey, _Port] = {}
-        # By switch, of these the ports whose fair share is worked out here: polling asks for them often.
-        self._sharing: dict[int, dict[PortKey, _Port]] = {}
+        self._ports: dict[int, dict[PortKey, _Port]] = {}  # by switch
         self._failed: list[Policy] = []  # whose methods have raised an error: they are not called any more
 
     # Events
 
-    def queue_read(self, link: AgentLink, key: PortKey, sample: QueueSample, now: float) -> None:
-        """The queue of a port was read: install, renew or remove its law."""
+    def queue_read(self, link: AgentLink, key: PortKey, sample: QueueSample, now: float) -> list[Message]:
+        """Install, renew or remove the law of the port."""
         port = self._wanted(key, sample)
         if port is None:
-            if self._forget(key):
-                link.queue_laws.end(key.port)
-            return
+            return link.queue_laws.end(key.port) if self._forget(key) else []
         if port.refused is not None:
-            return
+            return []
         spec = port.spec
         if port.share is not None:
             port.share.queue_read(sample, link.ports[key.port].queue_law.state, now)
             spec = replace(spec, fair_q16=port.share.fair_q16)
         # The agent must know that it may write before the law does.
-        link.modes.ensure(key.port, PortMode.ACT)
-        link.queue_laws.ensure(key.port, spec, self._lease, 0.9 * self._engine.renew_after, now)
+        messages = link.modes.ensure(key.port, PortMode.ACT)
+        renew_after = 0.9 * self._engine.renew_after
+        return messages + link.queue_laws.ensure(key.port, spec, self._lease, renew_after, now)
 
     def _wanted(self, key: PortKey, sample: QueueSample) -> _Port | None:
         """The law that a port should have; None: none."""
@@ -104,28 +103,22 @@ class QueueLaws:
             spec = self._law_of(policy, key)
         if spec is None:
             return None
-        known, queue = self._ports.get(key), (sample.limit, sample.rate)
+        known, queue = self._known(key), (sample.limit, sample.rate)
         if known is None or known.policy is not policy or known.spec != spec:
             given = QueueLawFlags.FAIR_GIVEN in spec.flags
             share = self._ask(policy, key, fair_share) if given else None
-            known = self._keep(key, _Port(policy, spec, share, queue))
+            known = _Port(policy, spec, share, queue)
+            self._ports.setdefault(key.dpid, {})[key] = known
         elif known.queue != queue:
             known.queue, known.refused = queue, None  # on another queue, the agent may run the law
         return known
 
-    def _keep(self, key: PortKey, port: _Port) -> _Port:
-        self._forget(key)
-        self._ports[key] = port
-        if port.share is not None:
-            self._sharing.setdefault(key.dpid, {})[key] = port
-        return port
+    def _known(self, key: PortKey) -> _Port | None:
+        return self._ports.get(key.dpid, {}).get(key)
 
     def _forget(self, key: PortKey) -> bool:
         """Returns whether the port had a law."""
-        sharing = self._sharing.get(key.dpid)
-        if sharing is not None and sharing.pop(key, None) is not None and not sharing:
-            del self._sharing[key.dpid]
-        return self._ports.pop(key, None) is not None
+        return self._ports.get(key.dpid, {}).pop(key, None) is not None
 
     def _law_of(self, policy: Policy, key: PortKey) -> QueueLawSpec | None:
         return self._ask(policy, key, queue_law)
@@ -165,23 +158,26 @@ class QueueLaws:
             )
             return f"no queue laws: {refused.reason}" if new and wanted else None
         key = PortKey(link.dpid, refused.law)
-        port = self._ports.get(key)
+        port = self._known(key)
         if port is None or port.refused is not None:
             return None
         if refused.others and link.queue_laws.conflict(refused.law):
             return None
         port.refused = refused.reason
-        link.queue_laws.end(refused.law)
+        link.send(link.queue_laws.end(refused.law))
         return f"no queue law on port {refused.law}: {refused.reason}"
 
     def port_removed(self, key: PortKey) -> None:
-        """An agent does not watch a port any more."""
+        """Its law goes with it."""
         self._forget(key)
 
-    def switch_gone(self, dpid: int) -> None:
-        """The connection to an agent has ended, or begins: what it has refused may be accepted now."""
-        for key in [key for key in self._ports if key.dpid == dpid]:
-            self._forget(key)
+    def agent_connected(self, dpid: int) -> None:
+        """What an earlier agent has refused may be accepted now."""
+        self._ports.pop(dpid, None)
+
+    def agent_disconnected(self, dpid: int) -> None:
+        """Its laws end with it."""
+        self._ports.pop(dpid, None)
 
     # Polling, and displays
 
@@ -189,21 +185,20 @@ class QueueLaws:
         """The interval at which the queues of a switch must be read for fair shares that are worked out here,
         seconds; None: there are none.
         """
-        found = [
-            port.policy.interval for port in self._sharing.get(link.dpid, {}).values() if port.refused is None
-        ]
-        return min(found, default=None)
+        ports = self._ports.get(link.dpid, {}).values()
+        sharing = (port for port in ports if port.share is not None and port.refused is None)
+        return min((port.policy.interval for port in sharing), default=None)
 
-    def request(self, link: AgentLink, now: float) -> None:
+    def request(self, link: AgentLink, now: float) -> list[Message]:
         """Request the states of a switch's laws, if that is due."""
         interval = self.interval(link)
-        link.queue_laws.request(_LOOK_INTERVAL if interval is None else 0.9 * interval, now)
+        return link.queue_laws.request(_LOOK_INTERVAL if interval is None else 0.9 * interval, now)
 
     def shown(self, key: PortKey) -> tuple[QueueLawSpec | None, str | None]:
         """The law that a port should have, and why the agent does not run it; None: it does, or there is
         none.
         """
-        port, link = self._ports.get(key), self._links.get(key.dpid)
+        port, link = self._known(key), self._links.get(key.dpid)
         if port is None:
             return None, None
         if link is not None and not link.queue_laws.known:

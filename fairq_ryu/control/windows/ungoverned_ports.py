@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 
 from fairq_ryu.channel.queue_depth import QueueDepth
+from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.model import PortKey
 
 
-class UngovernedPorts:
+class UngovernedPorts(WindowPart):
     """Logs each such port once. It keeps at most one entry for each port of all agents."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._logged: set[PortKey] = set()
 
-    def queue_read(self, key: PortKey, record: QueueDepth) -> None:
+    def not_governed(self, key: PortKey, record: QueueDepth) -> None:
         """The queue of such a port was read. Most ports have no queue, and cost no more than this."""
         if key in self._logged or (record.measured and not record.backlog):
             return
@@ -34,7 +35,7 @@ class UngovernedPorts:
             )
 
     def port_removed(self, key: PortKey) -> None:
-        """An agent does not watch the port any more."""
+        """It is logged again if it comes back."""
         self._logged.discard(key)
 
     def switches(self) -> set[int]:

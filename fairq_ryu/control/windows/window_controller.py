@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
@@ -18,8 +18,10 @@ from fairq_ryu.control.reports.announcement_outcomes import Counted
 from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.windows.announced_flows import AnnouncedFlows
 from fairq_ryu.control.windows.inventory import Inventory
+from fairq_ryu.control.windows.law_needs import LawNeeds
 from fairq_ryu.control.windows.loss_recovery import LossRecovery
 from fairq_ryu.control.windows.mode_changes import ModeChanges
+from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.control.windows.port_modes import PortModes
 from fairq_ryu.control.windows.queue_laws import QueueLaws, beside
 from fairq_ryu.control.windows.segment_injector import SegmentInjector
@@ -69,15 +71,20 @@ class WindowController:
         self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
         self.queue_laws = QueueLaws(self.engine, self.links, self.lease, beside(config))
         self.injector = SegmentInjector(fabric, flows, self.links)
-        self.recovery = LossRecovery(self.engine, self.links, self.injector)
-        self.mode_changes = ModeChanges(
-            self.modes, self.engine, self.links, self.recovery, self.lease, self._send
-        )
+        self.recovery = LossRecovery(self.engine, self.links, self.injector, self.lease)
+        self.mode_changes = ModeChanges(self.modes, self.engine, self.links, self.recovery, self._send)
         announcements = Announcements(config.services())
         self._turns = TurnDeadlines(announcements, flows, self.links)
         self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
-        self._named: dict[int, dict[PortKey, tuple[str, str]]] = {}  # by dpid
         self._ungoverned = UngovernedPorts(log)
+        # In the order of their calls: the thresholds of a port depend on what recovery has ordered there.
+        self._parts: tuple[WindowPart, ...] = (
+            self.recovery,
+            LawNeeds(self.engine, self.recovery, self._reporter),
+            self.queue_laws,
+            self._ungoverned,
+            self._announced,
+        )
         self.leases_cut = 0  # rules that were installed when the connection to their agent ended
 
     @property
@@ -95,8 +102,9 @@ class WindowController:
         self.links[link.dpid] = link
         link.clear_rules()
         self.engine.switch_gone(link.dpid)
-        self.queue_laws.switch_gone(link.dpid)
-        link.modes.begin(time.monotonic())
+        for part in self._parts:
+            part.agent_connected(link.dpid)
+        link.send(link.modes.begin(time.monotonic()))
         self.mode_changes.apply(time.monotonic())
         if self._agents_inject:
             link.request_counts(0.0, time.monotonic())
@@ -110,12 +118,13 @@ class WindowController:
         del self.links[link.dpid]
         link.poll_now.set()
         self.leases_cut += self.engine.switch_gone(link.dpid)
-        self.queue_laws.switch_gone(link.dpid)
+        for part in self._parts:
+            part.agent_disconnected(link.dpid)
         self._reporter.agent(link.dpid, connected=False)
 
     def switches(self) -> set[int]:
         """The dpids of the switches of whose ports anything is kept."""
-        return self.engine.switches() | self._named.keys() | self._ungoverned.switches()
+        return self.engine.switches() | self._ungoverned.switches()
 
     def busy(self, dpid: int) -> bool:
         """Whether a port of a switch has flows or windows."""
@@ -123,7 +132,7 @@ class WindowController:
 
     def forget_switch(self, dpid: int) -> None:
         """Forget all ports of a switch. They are named again when it comes back."""
-        for key in self.engine.ports_of(dpid) | self._named.get(dpid, {}).keys():
+        for key in self.engine.ports_of(dpid):
             self.port_removed(key)
             self.engine.unnamed(key)
         self._ungoverned.forget_switch(dpid)
@@ -140,13 +149,8 @@ class WindowController:
         link = self.links.get(key.dpid)
         if link is not None:
             link.port_removed(key.port)
-        self.queue_laws.port_removed(key)
-        self.recovery.forget_port(key)
-        self._ungoverned.port_removed(key)
-        named = self._named.get(key.dpid, {})
-        named.pop(key, None)
-        if not named:
-            self._named.pop(key.dpid, None)
+        for part in self._parts:
+            part.port_removed(key)
 
     def name_ports(self, now: float) -> None:
         """Inform the policies of ports' names and roles that have changed: they may decide on the policy."""
@@ -163,14 +167,16 @@ class WindowController:
         for key in ports:
             role = self.inventory.role(key)
             about = self.inventory.name(key), role if role in ("host", "link") else ""
-            named = self._named.setdefault(key.dpid, {})
-            if named.get(key) != about:
-                named[key] = about
+            if self.engine.known_as(key) != about:
                 self._send(self.engine.named(key, *about, now), now)
-                self.recovery.policies_changed([key])
+                self._policies_changed([key])
                 changed = True
         if changed:
             self.mode_changes.apply(now)
+
+    def _policies_changed(self, ports: Collection[PortKey]) -> None:
+        for part in self._parts:
+            part.policies_changed(ports)
 
     @property
     def roles_matter(self) -> bool:
@@ -272,7 +278,7 @@ class WindowController:
         if refused.conflict is Conflict.OTHERS and link.window_laws.conflict(refused.law):
             self.engine.law_lost(key)
             return False
-        link.window_laws.end(refused.law)  # after an error about its rule, the agent still has it
+        link.send(link.window_laws.end(refused.law))  # after an error about its rule, the agent still has it
         self._send(self.engine.law_refused(key, refused.reason, now), now)
         return True
 
@@ -325,32 +331,22 @@ class WindowController:
             if before is not None and record.drops > before.drops:
                 self._reporter.dropped(key, record.drops - before.drops)
             if not link.governs(record) and not (before and before.buffer):
-                self._ungoverned.queue_read(key, record)
+                self._ungoverned.not_governed(key, record)
                 continue
             sample = queue_depth.sample(record, before)
             if not sample.limit and record.measured:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
-            thresholds = self.engine.thresholds(key)
-            # The agent needs them by itself, or nobody does.
-            unasked = self.recovery.order(link, key, self.lease, now) or not self.engine.acts(key)
-            if unasked and thresholds is not None:
-                thresholds = thresholds._replace(drops=False)
-            link.set_thresholds(record.port, thresholds)
-            if thresholds is None or not thresholds.cng:
-                self._reporter.unwatched(key)
-            if self.engine.wants_progress(key):
-                link.flow_records.request_progress(record.port, 0.9 * self.engine.interval(key), now)
-            self.recovery.queue_read(key, sample.backlog, now)
-            self.queue_laws.queue_read(link, key, sample, now)
+            for part in self._parts:
+                link.send(part.queue_read(link, key, sample, now))
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""
         key = PortKey(link.dpid, notice.port)
         self._reporter.congestion(key, notice.state, notice.backlog)
         self._send(self.engine.congestion(key, notice.state, notice.backlog, now), now)
-        self.recovery.queue_read(key, notice.backlog, now)
+        self.recovery.space(key, notice.backlog, now)
 
     def port_flows_reported(
         self, link: AgentLink, port: int, found: Sequence[flow_records.FlowRecord], now: float
@@ -406,7 +402,7 @@ class WindowController:
                 continue
             informed[link.dpid] = link.datapath
             if change.rule is not None:
-                link.modes.ensure(change.target.port.port, self.engine.mode(change.target.port))
+                link.send(link.modes.ensure(change.target.port.port, self.engine.mode(change.target.port)))
             link.send_rule(change, self.lease)
             if change.wake and change.target.flow is not None:
                 (by_agent.setdefault(link, []) if link.injects else awake).append(change.target.flow)
@@ -421,8 +417,7 @@ class WindowController:
         now = time.monotonic()
         self._send(self.engine.use(choice, now), now)
         self.mode_changes.apply(now)
-        self._announced.policies_changed()
-        self.recovery.policies_changed(self.engine.view())
+        self._policies_changed(self.engine.view())
         for link in self.links.values():
             link.poll_now.set()  # the queues may be needed sooner now
 

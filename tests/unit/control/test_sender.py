@@ -11,7 +11,7 @@ from tests.support.fakes import FakeSwitch
 
 ROOT = Path(__file__).parents[3]
 # AgentLink is the connection to an agent, as Sender is that to bridges; some of its parts have modules.
-SENDERS = {"sender.py", "agent_link.py", "agent_modes.py", "agent_laws.py", "record_requests.py"}
+SENDERS = {"sender.py", "agent_link.py"}
 
 
 def sends(path: Path) -> bool:

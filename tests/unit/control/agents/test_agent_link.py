@@ -148,7 +148,7 @@ def test_a_refused_law_is_not_there():
     agent = agent_link()
     sent(agent, law())
     agent.datapath.log.clear()
-    agent.window_laws.end(3)
+    agent.send(agent.window_laws.end(3))
     assert [words(message) for message in agent.datapath.sent] == ["DELETE 3"]
     assert sent(agent, POOL) == ["tcp_window_pool"]
     assert sent(agent, law(OTHER)) == ["ADD 3 100000", "tcp_window_law"]
@@ -165,15 +165,15 @@ def test_a_law_that_another_controller_has_changed_is_replaced_once():
 
 def test_the_states_of_laws_are_requested_while_there_are_any():
     agent = agent_link()
-    agent.window_laws.request(0.05, 10.0)
+    agent.send(agent.window_laws.request(0.05, 10.0))
     assert agent.datapath.sent == []
     sent(agent, law())
     agent.datapath.log.clear()
     for now in (10.0, 10.04, 10.06):
-        agent.window_laws.request(0.05, now)
+        agent.send(agent.window_laws.request(0.05, now))
     assert len(agent.datapath.sent) == 2
     agent.window_laws.unsupported()
-    agent.window_laws.request(0.05, 11.0)
+    agent.send(agent.window_laws.request(0.05, 11.0))
     assert len(agent.datapath.sent) == 2
 
 

@@ -19,6 +19,11 @@ def made() -> tuple[AgentModes, Any]:
     return AgentModes(switch, AgentPorts()), switch
 
 
+def send(switch: Any, messages: list[Any]) -> None:
+    for message in messages:
+        switch.send_msg(message)
+
+
 def told(switch: Any) -> list[tuple[int, int]]:
     return [
         tuple(port_mode.decode_set(message.data))
@@ -29,9 +34,9 @@ def told(switch: Any) -> list[tuple[int, int]]:
 
 def test_an_agent_that_has_not_answered_is_told_nothing():
     modes, switch = made()
-    modes.begin(0.0)
-    modes.ensure(4, PortMode.OBSERVE)
-    modes.ensure(4, PortMode.ACT)
+    send(switch, modes.begin(0.0))
+    send(switch, modes.ensure(4, PortMode.OBSERVE))
+    send(switch, modes.ensure(4, PortMode.ACT))
     assert told(switch) == []
     assert [type(message).__name__ for message in switch.sent] == [
         "OFPDescStatsRequest",
@@ -44,21 +49,21 @@ def test_a_mode_is_sent_unless_the_agent_has_it():
     modes, switch = made()
     assert modes.reported([PortWindows(1, ACT, 0, 0, 0), PortWindows(2, OBSERVE, 0, 0, 0)])
     for port, mode in ((1, PortMode.ACT), (2, PortMode.OBSERVE), (3, PortMode.DISABLED)):
-        modes.ensure(port, mode)
+        send(switch, modes.ensure(port, mode))
     assert told(switch) == []
     for _ in range(2):
-        modes.ensure(1, PortMode.OBSERVE)
-        modes.ensure(2, PortMode.ACT)
-        modes.ensure(3, PortMode.OBSERVE)
+        send(switch, modes.ensure(1, PortMode.OBSERVE))
+        send(switch, modes.ensure(2, PortMode.ACT))
+        send(switch, modes.ensure(3, PortMode.OBSERVE))
     assert told(switch) == [(1, OBSERVE), (2, ACT), (3, OBSERVE)]
 
 
 def test_later_reports_say_nothing_about_modes_because_a_change_may_be_under_way():
     modes, switch = made()
     modes.reported([PortWindows(1, ACT, 0, 0, 0)])
-    modes.ensure(1, PortMode.OBSERVE)
+    send(switch, modes.ensure(1, PortMode.OBSERVE))
     assert not modes.reported([PortWindows(1, ACT, 7, 5, 2)])
-    modes.ensure(1, PortMode.OBSERVE)
+    send(switch, modes.ensure(1, PortMode.OBSERVE))
     assert told(switch) == [(1, OBSERVE)]
     assert modes.ports[1].counts == (1, ACT, 7, 5, 2)
 
@@ -67,7 +72,7 @@ def test_a_port_that_was_added_again_is_told_again():
     modes, switch = made()
     modes.reported([PortWindows(1, OBSERVE, 7, 0, 5)])
     del modes.ports[1]
-    modes.ensure(1, PortMode.OBSERVE)
+    send(switch, modes.ensure(1, PortMode.OBSERVE))
     assert told(switch) == [(1, OBSERVE)]
 
 
@@ -75,13 +80,13 @@ def test_an_agent_that_refuses_is_not_asked_again():
     modes, switch = made()
     modes.reported([])
     assert modes.refused() and not modes.refused()
-    modes.ensure(1, PortMode.OBSERVE)
-    modes.request(0.0, 9.0)
+    send(switch, modes.ensure(1, PortMode.OBSERVE))
+    send(switch, modes.request(0.0, 9.0))
     assert switch.sent == []
 
 
 def test_counts_are_requested_once_in_an_interval():
     modes, switch = made()
     for now in (0.0, 0.5, 0.99, 1.0, 1.5):
-        modes.request(1.0, now)
+        send(switch, modes.request(1.0, now))
     assert len(switch.sent) == 2

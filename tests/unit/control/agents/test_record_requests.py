@@ -23,9 +23,13 @@ class Agent:
         self.switch = FakeSwitch(oxm.agent_dpid(1))
         self.requests = RecordRequests(self.switch, AgentPorts())
 
+    def send(self, messages: list[Any]) -> None:
+        for message in messages:
+            self.switch.send_msg(message)
+
     def ask(self, now: float, refresh: float = 1.0, again: bool = False) -> list[ChangeRequest]:
         """The requests for changes that are sent at that time, at an interval of a second."""
-        self.requests.request(1.0, refresh, 60.0, again, now)
+        self.send(self.requests.request(1.0, refresh, 60.0, again, now))
         return self.taken(flow_changes.EXP_TYPE_FLOW_CHANGES, flow_changes.decode_request)
 
     def taken(self, kind: int, decode: Any) -> list[Any]:
@@ -39,7 +43,7 @@ class Agent:
         """The answer is received and applied; the requests that follow at once."""
         assert self.requests.answered(self.xid)
         head = Chunk(generation, ChunkFlags.MORE if more else ChunkFlags(0), 0, 1000, 0, 0, 0)
-        self.requests.applied(head, now)
+        self.send(self.requests.applied(head, now))
         return self.taken(flow_changes.EXP_TYPE_FLOW_CHANGES, flow_changes.decode_request)
 
 
@@ -102,7 +106,7 @@ def test_an_agent_of_an_earlier_version_is_asked_for_all_records(agent):
     agent.ask(10.0)
     agent.requests.changes_unknown()
     for now, sent in ((10.1, 1), (13.0, 0), (14.2, 1)):
-        agent.requests.request(1.0, 4.0, 60.0, False, now)
+        agent.send(agent.requests.request(1.0, 4.0, 60.0, False, now))
         asked = agent.taken(flow_records.EXP_TYPE_FLOW_RECORDS, flow_records.decode_request)
         assert [each.idle_ms for each in asked] == [60_000] * sent
 
@@ -116,8 +120,8 @@ def test_parts_of_a_reply_are_joined_by_transaction_id(agent):
     """Replies with all records and with those of one port are in transit at once, from two agents."""
     requests, others = agent.requests, Agent().requests
     requests.changes_unknown()
-    requests.request(1.0, 1.0, 60.0, False, 10.0)
-    requests.request_progress(2, 0.01, 10.0)
+    agent.send(requests.request(1.0, 1.0, 60.0, False, 10.0))
+    agent.send(requests.request_progress(2, 0.01, 10.0))
     everything, one_port = [message.xid for message in agent.switch.sent]
     assert everything != one_port
     one, two, three = map(record, (1, 2, 3))

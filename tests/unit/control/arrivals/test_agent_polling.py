@@ -32,6 +32,7 @@ class Loop:
             request_counts=nothing,
             modes=SimpleNamespace(request=nothing),
             poll_now=self,
+            send=nothing,
         )
         self.windows: Any = SimpleNamespace(
             links={1: link},

@@ -33,7 +33,7 @@ def unmeasured(site: Network) -> None:
     """The agent reports a queue that cannot be measured, of a port that it has not announced."""
     record = QueueDepth(9, 0, 0, 0, UNMEASURED, 0, 0, 0, 0)
     assert not record.measured
-    site.windows._ungoverned.queue_read(PortKey(1, 9), record)
+    site.windows._ungoverned.not_governed(PortKey(1, 9), record)
 
 
 KEPT = {

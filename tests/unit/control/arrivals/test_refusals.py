@@ -50,7 +50,7 @@ def test_refusals_are_counted_except_those_of_meters():
 def test_drop_reports_are_not_requested_again_from_an_agent_without_them():
     made = Made()
     link, wanted = made.site.link, Thresholds(1000, 500, True)
-    link.set_thresholds(2, wanted)
+    link.send(link.drops.set_thresholds(2, wanted))
     made.refuse(
         made.site.agent,
         ofp.OFPET_EXPERIMENTER,
@@ -58,8 +58,8 @@ def test_drop_reports_are_not_requested_again_from_an_agent_without_them():
         exp_type=congestion.ERROR_NO_DROPS,
     )
     made.site.log.clear()
-    link.set_thresholds(2, wanted)
-    link.set_thresholds(2, wanted)
+    link.send(link.drops.set_thresholds(2, wanted))
+    link.send(link.drops.set_thresholds(2, wanted))
     (sent,) = made.site.agent.sent
     assert congestion.decode_set(bytes(sent.data)) == (2, wanted.cng, wanted.nom, 0)
     assert sent.experimenter == oxm.EXPERIMENTER_ID and made.lines == []

@@ -60,7 +60,7 @@ class Made:
     ) -> list[int]:
         """A chunk is asked for, comes, and is applied. The generations of requests that follow."""
         requests = self.site.link.flow_records
-        requests.request(0.0, refresh, 60.0, False, self.now)
+        self.site.link.send(requests.request(0.0, refresh, 60.0, False, self.now))
         xid = self.site.agent.sent[-1].xid
         self.site.log.clear()
         head = Chunk(generation, ChunkFlags(flags), age_ms, 1000, 2 * len(records), len(records), 3)
@@ -166,7 +166,7 @@ def test_a_chunk_that_was_not_asked_for_changes_nothing(made):
 
 def test_a_chunk_of_a_connection_that_has_ended_is_dropped(made):
     link = made.site.link
-    link.flow_records.request(0.0, 1.0, 60.0, False, made.now)
+    link.send(link.flow_records.request(0.0, 1.0, 60.0, False, made.now))
     reply = Changes(
         Chunk(7, ChunkFlags.ANEW, 0, 1000, 0, 0, 0),
         flow_records.encode_reply([record for n in range(100) for record in both(n)]),
@@ -183,7 +183,7 @@ def test_what_a_switch_lists_is_asked_for_anew_if_the_switch_was_forgotten(made)
     made.site.flows.forget_switch(1)
     assert made.report(both(2), generation=6) == []
     link = made.site.link
-    link.flow_records.request(0.0, 1.0, 60.0, False, made.now + 1)
+    link.send(link.flow_records.request(0.0, 1.0, 60.0, False, made.now + 1))
     assert flow_changes.decode_request(made.site.agent.sent[-1].data).generation == 0
 
 

@@ -209,7 +209,7 @@ def test_no_switch_is_read_often_for_the_shares_of_another_or_of_earlier_ports()
     other = SimpleNamespace(dpid=site.link.dpid + 1)
     ends: list[Callable[[], object]] = [
         lambda: laws.port_removed(key),
-        lambda: laws.switch_gone(key.dpid),
+        lambda: laws.agent_disconnected(key.dpid),
         lambda: read(site, 2.0, rate=0),
         lambda: setattr(chosen, "spec", CODEL) or read(site, 3.0),
     ]
@@ -233,7 +233,7 @@ def test_states_are_requested_as_often_as_fair_shares_need_them() -> None:
         asked = []
         for step in range(1000):
             site.log.clear()
-            site.windows.queue_laws.request(site.link, step / 1000)
+            site.link.send(site.windows.queue_laws.request(site.link, step / 1000))
             asked += [step / 1000] * len(site.agent.sent)
         assert asked[1] - asked[0] == pytest.approx(interval, abs=0.0011)
 
@@ -292,7 +292,7 @@ def test_the_agent_has_the_law_of_the_policy_beside_that_of_the_windows() -> Non
     net.read(B)
     number, law, _expires = net.data.queue_laws[B.port]
     assert (number, law.kind, net.rule(B)) == (B.port, QueueLawKind.MARK, WindowKind.LAW)
-    net.windows.queue_laws.request(net.site.link, net.now)
+    net.site.link.send(net.windows.queue_laws.request(net.site.link, net.now))
     net.deliver()
     assert net.site.link.ports[B.port].queue_law.state.kind == QueueLawKind.MARK
     assert net.warned == []

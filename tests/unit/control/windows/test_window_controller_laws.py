@@ -45,7 +45,7 @@ def test_the_state_that_the_switch_reports_is_stored():
     net = Network()
     net.read(B)
     net.data.law_states[B.port] = layout.fq_law_state(granted=40_000, flows=7)
-    net.site.link.window_laws.request(0.0, net.now)
+    net.site.link.send(net.site.link.window_laws.request(0.0, net.now))
     net.deliver()
     state = net.site.link.ports[B.port].window_law.state
     assert (state.pool, state.flows, state.kind) == (40_000, 7, LawKind.FAIRQ)
@@ -58,7 +58,7 @@ def test_an_incast_that_the_switch_reports_is_shown(name, shown):
     assert net.windows.engine.incast(B) in (False, None)
     for mode, wanted in ((2, shown), (0, shown and False)):
         net.data.law_states[B.port] = layout.fq_law_state(window=2920, mode=mode)
-        net.site.link.window_laws.request(0.0, net.now)
+        net.site.link.send(net.site.link.window_laws.request(0.0, net.now))
         net.deliver()
         assert net.windows.engine.incast(B) is wanted
 

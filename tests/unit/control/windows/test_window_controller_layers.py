@@ -86,7 +86,7 @@ def test_a_report_of_the_switch_replaces_a_lost_message():
     for mode, wanted in ((2, {KEY: TWIN}), (2, {KEY: TWIN}), (0, {})):
         net.data.law_states[B.port] = layout.fq_law_state(window=1460, mode=mode)
         for sent in range(20):  # longer than `linger`: shares stay while the base windows do
-            net.site.link.window_laws.request(0.0, net.now)
+            net.site.link.send(net.site.link.window_laws.request(0.0, net.now))
             net.read(B, after=0.01)
             sending(net, KEY, sent=int(net.now * 1e6) + sent)
         assert windows(net) == wanted
