@@ -190,8 +190,9 @@ class AgentLink:
 
     def port_removed(self, number: int) -> None:
         """The agent does not watch a port any more. One that is added again is told everything again."""
-        self.send([*self.window_laws.end(number), *self.queue_laws.end(number)])
+        messages = [*self.window_laws.end(number), *self.queue_laws.end(number)]
         self.ports.pop(number, None)
+        self.send(messages)
 
     # Turns of new connections
 

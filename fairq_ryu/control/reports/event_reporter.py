@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from fairq_ryu.control.reports.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
 from fairq_ryu.control.reports.events import Kind, Occurrence
@@ -16,6 +17,16 @@ _MAX_DEADLINES = 100_000
 _SPARE = 64
 
 
+@dataclass(slots=True, eq=False)
+class _Port:
+    """What was reported of a port last."""
+
+    congestion: Congestion = Congestion.NOM
+    incast: bool = False
+
+
+_CALM = _Port()
+
 Sink = Callable[[Occurrence], object]
 """Stores what has occurred (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
 
@@ -26,8 +37,7 @@ class EventReporter:
     def __init__(self, sink: Sink, name: Callable[[PortKey], str]) -> None:
         self._sink = sink
         self._name = name
-        self._congested: dict[PortKey, Congestion] = {}
-        self._incast: dict[PortKey, bool] = {}
+        self._ports: dict[PortKey, _Port] = {}  # of which anything was reported
         # A heap, and the valid deadline of each flow: a heap entry that differs from it is outdated.
         self._deadlines: list[tuple[float, FlowKey]] = []
         self._due: dict[FlowKey, float] = {}
@@ -42,8 +52,8 @@ class EventReporter:
 
     def congestion(self, key: PortKey, state: Congestion, backlog: int) -> None:
         """A queue has crossed a threshold. NOM of a queue that was not congested is no event."""
-        if self._congested.get(key, Congestion.NOM) is not state:
-            self._congested[key] = state
+        if self._ports.get(key, _CALM).congestion is not state:
+            self._ports.setdefault(key, _Port()).congestion = state
             kind, words = (
                 (Kind.CNG, "is congested") if state is Congestion.CNG else (Kind.NOM, "is calm again")
             )
@@ -51,8 +61,8 @@ class EventReporter:
 
     def incast(self, key: PortKey, incast: bool | None) -> None:
         """Whether a policy treats the flows of a port as an incast; None: it does not report this."""
-        if self._incast.get(key, False) is not bool(incast):
-            self._incast[key] = bool(incast)
+        if self._ports.get(key, _CALM).incast is not bool(incast):
+            self._ports.setdefault(key, _Port()).incast = bool(incast)
             words = "incast: the windows of its flows are limited" if incast else "the incast is over"
             self._sink(Occurrence(Kind.INCAST, f"{self._text(key)}: {words}", key))
 
@@ -62,12 +72,12 @@ class EventReporter:
 
     def unwatched(self, key: PortKey) -> None:
         """The thresholds of a port are not watched any more: forget its state."""
-        self._congested.pop(key, None)
+        if key in self._ports:
+            self._ports[key].congestion = Congestion.NOM
 
     def port_removed(self, key: PortKey) -> None:
         """A port was removed."""
-        self.unwatched(key)
-        self._incast.pop(key, None)
+        self._ports.pop(key, None)
 
     # Flows
 
@@ -139,8 +149,9 @@ class EventReporter:
         self._sink(Occurrence(Kind.BRIDGE, f"bridge {short_dpid(dpid)} {what}", dpid))
 
     def agent(self, dpid: int, connected: bool) -> None:
-        """An agent has connected, or its connection has ended. The states of its ports are forgotten."""
-        for key in [key for key in self._congested if key.dpid == dpid]:
-            self.unwatched(key)
+        """An agent has connected, or its connection has ended. Its ports count as not congested."""
+        for key in self._ports:
+            if key.dpid == dpid:
+                self.unwatched(key)
         what = "has connected" if connected else "has gone"
         self._sink(Occurrence(Kind.AGENT, f"the agent of bridge {short_dpid(dpid)} {what}", dpid))
