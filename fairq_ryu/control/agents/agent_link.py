@@ -1,6 +1,7 @@
 """The link to a connected agent: requests to it, readings and partial replies from it.
 
-The one place that sends to agents, except for barriers and requests for copies of segments
+The one place that sends to agents: what is to be sent, the methods of a link and of its parts return, and
+:meth:`AgentLink.send` sends it. Exceptions are barriers and requests for copies of segments
 (:mod:`~fairq_ryu.control.agents.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends.
 Bounded: one request for queues is under way at a time, and one object is kept for each port
 (:mod:`~fairq_ryu.control.agents.agent_port`). Requests for flow records are in
@@ -10,7 +11,7 @@ Bounded: one request for queues is under way at a time, and one object is kept f
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -38,6 +39,7 @@ from fairq_ryu.model import FlowKey, PortKey, RuleChange
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet.tcp_build import Addressing
 
+T = TypeVar("T")
 _QUEUE_XID = 0xFA17
 # All ports of a switch are read at least this often, seconds.
 _ALL_PORTS_INTERVAL = 0.25
@@ -97,12 +99,12 @@ class AgentLink:
 
     # Rules
 
-    def clear_rules(self) -> None:
+    def clear_rules(self) -> list[Message]:
         """Remove all rules and laws."""
-        self.send([self.queue_laws.begin(), self.window_laws.begin(), flowmod.clear(self.datapath)])
+        return [self.queue_laws.begin(), self.window_laws.begin(), flowmod.clear(self.datapath)]
 
-    def send_rule(self, change: RuleChange, lease: int) -> None:
-        """Install, change or remove a window rule. The law that a rule refers to is sent before the rule, if
+    def change_rule(self, change: RuleChange, lease: int) -> list[Message]:
+        """Install, change or remove a window rule. The law that a rule refers to comes before the rule, if
         the agent does not have it; a law is deleted after the rule that referred to it.
         """
         self.rule_messages += 1
@@ -114,12 +116,14 @@ class AgentLink:
             messages.append(flowmod.window_rule(self.datapath, change, lease))
             if change.target.flow is None:
                 messages += self.window_laws.end(change.target.port.port)
-        self.send(messages)
+        return messages
 
     # Queues
 
     def request_queues(self, now: float) -> None:
-        """Request queue depths, unless a reply is under way. The request of a port is packed only once."""
+        """Request queue depths, unless a reply is under way. The request of a port is packed only once, and
+        sent here: the time of the request counts.
+        """
         if self._queues_requested_at is not None:
             if now - self._queues_requested_at <= _REPLY_TIMEOUT:
                 return
@@ -188,29 +192,29 @@ class AgentLink:
         self._all_ports_requested_at = now
         return None
 
-    def port_removed(self, number: int) -> None:
+    def port_removed(self, number: int) -> list[Message]:
         """The agent does not watch a port any more. One that is added again is told everything again."""
         messages = [*self.window_laws.end(number), *self.queue_laws.end(number)]
         self.ports.pop(number, None)
-        self.send(messages)
+        return messages
 
     # Turns of new connections
 
-    def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> None:
+    def set_deadlines(self, wanted: Sequence[deadlines.HandshakeDeadline]) -> list[Message]:
         """Let the handshakes of connections have their turns by these deadlines."""
-        for start in range(0, len(wanted), deadlines.MAX_CONNECTIONS):
-            part = wanted[start : start + deadlines.MAX_CONNECTIONS]
-            self.send([deadlines.set_deadlines(self.datapath, part)])
+        parts = _parts(wanted, deadlines.MAX_CONNECTIONS)
+        return [deadlines.set_deadlines(self.datapath, part) for part in parts]
 
     # Segments that the agent sends by itself
 
-    def request_counts(self, interval: float, now: float) -> None:
+    def request_counts(self, interval: float, now: float) -> list[Message]:
         """Request the counts of the segments that the agent sends by itself, unless it sends none or that was
         done within the ``interval``. The first answer shows whether it can send any.
         """
-        if self.injects is not False and now - self._counts_requested_at >= interval:
-            self._counts_requested_at = now
-            self.send([segment_counts.request(self.datapath)])
+        if self.injects is False or now - self._counts_requested_at < interval:
+            return []
+        self._counts_requested_at = now
+        return [segment_counts.request(self.datapath)]
 
     def replace_counts(self, counts: SegmentCounts) -> SegmentCounts:
         """Store the counts that an agent has reported. Returns by how much they have grown in this
@@ -228,20 +232,21 @@ class AgentLink:
         """The losses that the agent can still recover."""
         return self._counts.stored if self._counts is not None else 0
 
-    def wake(self, flows: Sequence[Addressing]) -> None:
+    def wake(self, flows: Sequence[Addressing]) -> list[Message]:
         """Let the agent end the pauses of flows, in this order; the keys are the directions of their ACKs. To
-        be called after the rules were sent that end the pauses.
+        be sent after the rules that end the pauses.
         """
-        for start in range(0, len(flows), waking.MAX_FLOWS):
-            part = flows[start : start + waking.MAX_FLOWS]
-            self.send([waking.wake(self.datapath, part)])
+        return [waking.wake(self.datapath, part) for part in _parts(flows, waking.MAX_FLOWS)]
 
-    def request_port_settings(self) -> None:
+    def request_port_settings(self) -> list[Message]:
         """Ask for the settings of all ports; the agent sends them again whenever they change."""
-        self.send([port_settings.request(self.datapath)])
+        return [port_settings.request(self.datapath)]
 
-    def request_segments(self, keys: Sequence[FlowKey]) -> None:
+    def request_segments(self, keys: Sequence[FlowKey]) -> list[Message]:
         """Request the last segments of single directions, with as many requests as needed."""
-        for start in range(0, len(keys), MAX_KEYS):
-            part = keys[start : start + MAX_KEYS]
-            self.send([segment_state.request(self.datapath, part)])
+        return [segment_state.request(self.datapath, part) for part in _parts(keys, MAX_KEYS)]
+
+
+def _parts(wanted: Sequence[T], most: int) -> list[Sequence[T]]:
+    """The same in their order, ``most`` of them in a message."""
+    return [wanted[start : start + most] for start in range(0, len(wanted), most)]

@@ -52,7 +52,7 @@ class AgentPolling:
             link.request_queues(now)
             link.send(link.window_laws.request((1 - _EARLY) * self._windows.engine.look_interval, now))
             link.send(self._windows.queue_laws.request(link, now))
-            link.request_counts(_COUNTS_INTERVAL, now)
+            link.send(link.request_counts(_COUNTS_INTERVAL, now))
             link.send(link.modes.request(_COUNTS_INTERVAL, now))
             early = False
             if interval is not None and interval < LOOK_INTERVAL:

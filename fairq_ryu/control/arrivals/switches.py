@@ -48,7 +48,7 @@ class Switches:
             return
         link = self.windows.agent_connected(datapath)
         self.windows.name_ports_of(link.dpid, time.monotonic())
-        link.request_port_settings()
+        link.send(link.request_port_settings())
         self.poll(link)
         self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
 

@@ -166,4 +166,4 @@ class LossRecovery(WindowPart):
                 case actions.Ask(dpid, keys):
                     link = self._links.get(dpid)
                     if link is not None:
-                        link.request_segments(keys)
+                        link.send(link.request_segments(keys))

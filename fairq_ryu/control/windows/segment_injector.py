@@ -22,6 +22,7 @@ from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState
+from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet import parse, tags, tcp_build, tcp_timestamps
 
 # If a receiver's state is not reported within this time, seconds, its paused sender gets no window update:
@@ -77,9 +78,9 @@ class SegmentInjector:
 
     # Waking
 
-    def wake_by_agent(self, link: AgentLink, flows: Iterable[FlowKey]) -> None:
-        """These flows were paused and are not any more. The agent, which has been sent their rules, sends the
-        window updates.
+    def wake_by_agent(self, link: AgentLink, flows: Iterable[FlowKey]) -> list[Message]:
+        """These flows were paused and are not any more. The agent, which has been sent their rules, is to
+        send the window updates: the messages that tell it so.
         """
         acks = []
         for flow in flows:
@@ -89,7 +90,7 @@ class SegmentInjector:
                 self.counts["wake: addresses not known"] += 1
             else:
                 acks.append(known)
-        link.wake(acks)
+        return link.wake(acks)
 
     def wake(self, flows: Iterable[FlowKey], informed: Iterable[Any], now: float) -> None:
         """These flows were paused and are not any more. When the ``informed`` agents have installed their
@@ -110,7 +111,7 @@ class SegmentInjector:
         for dpid, keys in wanted.items():
             link = self._links.get(dpid)
             if link is not None:
-                link.request_segments(keys)
+                link.send(link.request_segments(keys))
 
     def send_updates(self, states: Iterable[SegmentState], now: float) -> None:
         """An agent has reported the last segments of receivers: wake the paused senders."""

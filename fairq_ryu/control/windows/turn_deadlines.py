@@ -14,17 +14,17 @@ Fails open: an agent that is not told a deadline lets the connection wait as one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from fairq_ryu.channel.deadlines import HandshakeDeadline, microseconds
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, Connection, FlowTable
 from fairq_ryu.model import FlowKey, PortKey
+from fairq_ryu.openflow.pipeline import Message
 
 
 class TurnDeadlines:
-    """Sends the deadlines of connections that begin. ``now`` in seconds."""
+    """The deadlines of connections that begin. Returns messages and sends nothing. ``now`` in seconds."""
 
     def __init__(
         self, announcements: Announcements, flows: FlowTable, links: Mapping[int, AgentLink]
@@ -32,20 +32,20 @@ class TurnDeadlines:
         self._announcements, self._flows, self._links = announcements, flows, links
         self._changed: dict[FlowKey, None] = {}  # connections
 
-    def begins(self, opener: FlowKey, dpid: int, deadline: float, now: float) -> None:
-        """A SYN has entered the network at a switch, and its connection will have this deadline (seconds)."""
-        link = self._links.get(dpid)
-        if link is not None and link.knows_deadlines and link.window_laws.any_takes_turns:
-            link.set_deadlines([HandshakeDeadline(opener.connection, microseconds(deadline - now))])
+    def begins(self, link: AgentLink, opener: FlowKey, deadline: float, now: float) -> list[Message]:
+        """A SYN has entered the network at the switch of an agent, and its connection will have this deadline
+        (seconds).
+        """
+        if not link.knows_deadlines or not link.window_laws.any_takes_turns:
+            return []
+        return link.set_deadlines([HandshakeDeadline(opener.connection, microseconds(deadline - now))])
 
     def changed(self, flow: FlowKey) -> None:
-        """A flow has started with a deadline, or its announcement has changed: :meth:`send` is to follow."""
+        """A flow has started with a deadline, or its announcement has changed: :meth:`due` is to follow."""
         self._changed[flow.connection] = None
 
-    def send(self, now: float) -> list[Any]:
-        """Send the deadlines that have changed to the agents that need them; returns these agents'
-        datapaths.
-        """
+    def due(self, now: float) -> list[tuple[AgentLink, list[Message]]]:
+        """The deadlines that have changed, for the agents that need them."""
         if not self._changed:
             return []
         changed, self._changed = self._changed, {}
@@ -57,11 +57,8 @@ class TurnDeadlines:
             deadline = HandshakeDeadline(key, self._remaining(key, now))
             for dpid in self._switches(connection):
                 wanted.setdefault(dpid, []).append(deadline)
-        # Sending may let another greenlet run, which may end the connection of an agent.
-        links = [(self._links[dpid], found) for dpid, found in wanted.items()]
-        for link, found in links:
-            link.set_deadlines(found)
-        return [link.datapath for link, _ in links]
+        links = ((self._links[dpid], found) for dpid, found in wanted.items())
+        return [(link, link.set_deadlines(found)) for link, found in links]
 
     def _remaining(self, key: FlowKey, now: float) -> int | None:
         announced = (self._announcements.of(each) for each in (key, key.reversed))

@@ -100,14 +100,14 @@ class WindowController:
         """
         link = AgentLink(datapath, bool(self._default_buffer))
         self.links[link.dpid] = link
-        link.clear_rules()
+        link.send(link.clear_rules())
         self.engine.switch_gone(link.dpid)
         for part in self._parts:
             part.agent_connected(link.dpid)
         link.send(link.modes.begin(time.monotonic()))
         self.mode_changes.apply(time.monotonic())
         if self._agents_inject:
-            link.request_counts(0.0, time.monotonic())
+            link.send(link.request_counts(0.0, time.monotonic()))
         else:
             link.injects = False
         self._reporter.agent(link.dpid, connected=True)
@@ -148,7 +148,7 @@ class WindowController:
         self._reporter.port_removed(key)
         link = self.links.get(key.dpid)
         if link is not None:
-            link.port_removed(key.port)
+            link.send(link.port_removed(key.port))
         for part in self._parts:
             part.port_removed(key)
 
@@ -226,7 +226,7 @@ class WindowController:
                 changes += self.engine.flow_ended(event.port, event.flow.key, now)
                 self._announced.flow_left(event, now)
         informed = self._send(changes, now)
-        return informed + [each for each in self._turns.send(now) if each not in informed]
+        return informed + [each for each in self._send_deadlines(now) if each not in informed]
 
     def _started(self, event: FlowEvent, now: float, received: float | None) -> list[RuleChange]:
         link = self.links.get(event.port.dpid)
@@ -290,9 +290,9 @@ class WindowController:
 
     def syn_copied(self, opener: FlowKey, dpid: int, now: float) -> None:
         """A SYN has entered the network at a switch. Its turn there depends on its deadline."""
-        deadline = self.deadline_of(opener, now)
-        if deadline is not None:
-            self._turns.begins(opener, dpid, deadline, now)
+        deadline, link = self.deadline_of(opener, now), self.links.get(dpid)
+        if deadline is not None and link is not None:
+            link.send(self._turns.begins(link, opener, deadline, now))
 
     def announce(self, wanted: Request, now: float) -> Entry:
         """An application announces a flow. Other greenlets may run before it counts. Raises
@@ -311,7 +311,7 @@ class WindowController:
     def _announcements_changed(self, changes: Iterable[AnnouncementChange], now: float) -> None:
         for rules in self._announced.changed(changes, now):
             self._send(rules, now)
-        self._turns.send(now)
+        self._send_deadlines(now)
 
     def prune(self, now: float) -> None:
         """Forget announcements and outcomes that concern no flow any more."""
@@ -385,7 +385,16 @@ class WindowController:
         """A queue has dropped a packet, which its agent has sent."""
         self.recovery.packet_dropped(key, frame, total_len, now)
 
-    # Rules
+    # What is sent
+
+    def _send_deadlines(self, now: float) -> list[Any]:
+        """Send the deadlines by which connections take turns, where they have changed; returns the datapaths
+        of the agents that were sent any.
+        """
+        due = self._turns.due(now)
+        for link, messages in due:
+            link.send(messages)
+        return [link.datapath for link, _ in due]
 
     def _send(self, changes: list[RuleChange], now: float) -> list[Any]:
         """Send rule changes to the agents they are for; returns these agents' datapaths."""
@@ -403,11 +412,11 @@ class WindowController:
             informed[link.dpid] = link.datapath
             if change.rule is not None:
                 link.send(link.modes.ensure(change.target.port.port, self.engine.mode(change.target.port)))
-            link.send_rule(change, self.lease)
+            link.send(link.change_rule(change, self.lease))
             if change.wake and change.target.flow is not None:
                 (by_agent.setdefault(link, []) if link.injects else awake).append(change.target.flow)
         for link, flows in by_agent.items():
-            self.injector.wake_by_agent(link, flows)
+            link.send(self.injector.wake_by_agent(link, flows))
         if awake:
             self.injector.wake(awake, informed.values(), now)
         return list(informed.values())

@@ -10,7 +10,7 @@ from fairq_ryu.openflow import pipeline
 from tests.support.fakes import FakeSwitch
 
 ROOT = Path(__file__).parents[3]
-# AgentLink is the connection to an agent, as Sender is that to bridges; some of its parts have modules.
+# AgentLink is the connection to an agent, as Sender is that to bridges.
 SENDERS = {"sender.py", "agent_link.py"}
 
 
@@ -27,6 +27,30 @@ def sends(path: Path) -> bool:
 def test_only_these_modules_send():
     paths = [path for room in ("control", "apps") for path in (ROOT / "fairq_ryu" / room).rglob("*.py")]
     assert {path.name for path in paths if sends(path)} == SENDERS
+
+
+def returning_messages(path: Path) -> set[str]:
+    """The names of the methods that return messages."""
+    methods = (each for each in ast.walk(ast.parse(path.read_text())) if isinstance(each, ast.FunctionDef))
+    return {
+        each.name for each in methods if each.returns is not None and "Message" in ast.unparse(each.returns)
+    }
+
+
+def test_no_message_for_an_agent_is_made_and_then_lost():
+    """What a method of a link, or of a part of it, returns, is used."""
+    control = ROOT / "fairq_ryu/control"
+    names = set().union(*map(returning_messages, (control / "agents").glob("*.py")))
+    assert {"ensure", "end", "request", "set_thresholds", "change_rule", "wake"} <= names
+    lost = [
+        f"{path.name}:{node.lineno}"
+        for path in control.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        for called in [ast.unparse(node.value.func).split(".")]
+        if "link" in called[:-1] and called[-1] in names
+    ]
+    assert lost == []
 
 
 def test_messages_are_sent_in_their_order_to_several_switches():

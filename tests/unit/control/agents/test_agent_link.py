@@ -76,7 +76,7 @@ def sent(
     """The messages that rules of a port cause: ``ADD 3 250000``, ``DELETE 3``, or the kind of a rule."""
     agent.datapath.log.clear()
     for rule in rules:
-        agent.send_rule(RuleChange(RuleTarget(PortKey(5, port), flow), rule), 2)
+        agent.send(agent.change_rule(RuleChange(RuleTarget(PortKey(5, port), flow), rule), 2))
     return [words(message) for message in agent.datapath.sent]
 
 
@@ -112,7 +112,7 @@ def test_the_rule_of_a_law_is_packed_once_and_sent_as_it_is():
 
 def test_a_connection_begins_without_laws():
     agent = agent_link()
-    agent.clear_rules()
+    agent.send(agent.clear_rules())
     assert [words(message) for message in agent.datapath.sent] == ["queue laws", "DELETE all", "clear"]
     assert sent(agent, law()) == ["ADD 3 250000", "tcp_window_law"]
 
@@ -140,7 +140,7 @@ def test_the_law_of_a_port_that_has_gone_is_deleted():
     sent(agent, law())
     agent.datapath.log.clear()
     for number in (3, 4):
-        agent.port_removed(number)
+        agent.send(agent.port_removed(number))
     assert [words(message) for message in agent.datapath.sent] == ["DELETE 3"]
 
 

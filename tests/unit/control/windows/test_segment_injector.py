@@ -174,7 +174,7 @@ def test_an_agent_that_has_copied_a_syn_is_told_the_tags_of_its_own_switch():
     for dpid, tags in ((1, (10,)), (2, ())):
         site.windows.syn_left(Frame(SERVER_MAC, CLIENT_MAC, tags, KEY.dst, None, answer, 0), dpid)
     site.log.clear()
-    site.injector.wake_by_agent(site.link, [KEY])
+    site.link.send(site.injector.wake_by_agent(site.link, [KEY]))
     (message,) = site.agent.sent
     assert waking.decode(message.data) == [tcp_build.Addressing(KEY.reversed, SERVER_MAC, CLIENT_MAC, (10,))]
     site.reset(now=0.3)

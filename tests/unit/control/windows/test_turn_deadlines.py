@@ -158,7 +158,7 @@ def test_many_deadlines_are_sent_in_several_messages() -> None:
         deadlines.HandshakeDeadline(KEY._replace(sport=number), number)
         for number in range(deadlines.MAX_CONNECTIONS + 1)
     ]
-    net.site.link.set_deadlines(wanted)
+    net.site.link.send(net.site.link.set_deadlines(wanted))
     assert len(net.site.agent.sent) == 2
     net.deliver()
     assert [key for key, _, _ in net.data.deadlines] == [each.key for each in wanted]

@@ -96,7 +96,7 @@ class Network:
         self.read()
 
     def count(self) -> None:
-        self.site.link.request_counts(float("-inf"), self.now)
+        self.site.link.send(self.site.link.request_counts(float("-inf"), self.now))
         self.deliver()
 
     def become_old(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_the_addresses_are_those_of_the_acks_whichever_syn_was_copied_last(opene
     macs = (CLIENT_MAC, SERVER_MAC) if opener == KEY else (SERVER_MAC, CLIENT_MAC)
     net.site.injector.learn(Frame(*macs, (), opener.src, None, segment(opener, "S"), 0))
     sent: list[Any] = []
-    net.site.link.wake = sent.extend
+    net.site.link.wake = lambda acks: sent.extend(acks) or []
     net.plan(WindowPlan(flows={KEY: 5000}))
     assert sent == [Addressing(BACK, SERVER_MAC, CLIENT_MAC)]
 
