@@ -45,9 +45,10 @@ def main(
     overrides: Mapping[str, str] | None = None,
     config_file: Path | None = None,
     repeat: int = 1,
+    full: bool = False,
 ) -> int:
     """Run a scenario (name or path) under each policy, ``repeat`` times, write ``out``/result.json and print
-    the table.
+    the table, short or ``full``.
 
     Returns 0; 1 when a policy or its run failed (the others are still in the result); 130 when interrupted.
     ``UserError`` before anything starts when scenario, policies, directory or machine are not suitable; after
@@ -76,7 +77,7 @@ def main(
         print("fairq run: interrupted; the network has been removed", file=sys.stderr)
         return 130
     assembled = result.assemble(chosen.settings, metadata, measured)
-    table.show(assembled)
+    table.show(assembled, full)
     print(f"result: {_saved(assembled, out)}", file=sys.stderr)
     return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
 

@@ -47,3 +47,10 @@ def write_options(parser: argparse.ArgumentParser) -> None:
         help="file with the controller's token (default: the variable FAIRQ_TOKEN)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def full_option(parser: argparse.ArgumentParser) -> None:
+    """Add --full, of commands that print the table of a result."""
+    parser.add_argument(
+        "--full", action="store_true", help="print all rows of the table, not only the most important ones"
+    )

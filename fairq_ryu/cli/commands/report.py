@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from fairq_ryu.cli.commands import options
+
 NAME = "report"
-HELP = "draw pictures and a page from a result"
+HELP = "print the table of a result, and draw its pictures and a page"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory for page and pictures (default: that of the result)",
     )
+    options.full_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -27,4 +30,4 @@ def run(args: argparse.Namespace) -> int:
 
     out = args.out or args.directory
     with ownership.given_to_caller(out, report.WRITTEN):
-        return report.main(args.directory, out)
+        return report.main(args.directory, out, args.full)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from pathlib import Path
 
+from fairq_ryu.cli.commands import options
 from fairq_ryu.errors import UserError
 
 NAME = "run"
@@ -45,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="repeat the whole run N times, the order of the policies rotated, for means with 95%% confidence"
         " intervals (default: %(default)s)",
     )
+    options.full_option(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -67,7 +69,9 @@ def run(args: argparse.Namespace) -> int:
         overrides[name.strip()] = value.strip()
     policies = [name.strip() for name in args.policy.split(",") if name.strip()]
     with ownership.given_to_caller(args.out, runner.WRITTEN):
-        code = runner.main(args.scenario, policies, args.out, overrides, args.config_file, args.repeat)
+        code = runner.main(
+            args.scenario, policies, args.out, overrides, args.config_file, args.repeat, args.full
+        )
     if code in (0, 1):
         print(f"next: {_typed('report', args.out)}", file=sys.stderr)
     return code

@@ -8,7 +8,6 @@ from typing import Any
 
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.workloads import registry
-from fairq_ryu.experiments.workloads.common import naming
 from fairq_ryu.experiments.workloads.common.rows import Term
 
 _CSS = """
@@ -30,7 +29,7 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     """
     text = html.escape
     title = text(whole["scenario"]["title"])
-    rows, ratios = table.rows(whole), table.ratio_rows(whole)
+    head, full = table.heading(whole), [line for part in table.sections(whole, full=True) for line in part]
     parts = [
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
@@ -39,11 +38,10 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     ]
     failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
     remarks = [f"<p>{text(remark)}</p>" for remark in table.remarks(whole)]
-    parts.append(_table([table.heading(whole), *naming.rows(whole), *rows]))
-    if ratios:
-        parts += ["<h2>Compared</h2>", _table([table.heading(whole), *naming.rows(whole), *ratios])]
+    parts.append(_table([head, *(line for part in table.sections(whole, full=False) for line in part)]))
     parts += [f'<div class="{"failed" if failures else "remarks"}">', *remarks, "</div>"] if remarks else []
-    parts += _legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in (*rows, *ratios)))
+    parts += [f"<details><summary>All {len(full)} rows</summary>", _table([head, *full]), "</details>"]
+    parts += _legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in full))
     for caption, data in pictures:
         parts.append(
             f'<figure><figcaption>{text(caption)}</figcaption><img alt="{text(caption)}" '

@@ -1,4 +1,4 @@
-"""``fairq report``: pictures (PNG, PDF) and one self-contained page, from result.json alone."""
+"""``fairq report``: the table, pictures (PNG, PDF) and one self-contained page, from result.json alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ matplotlib.use("Agg")  # needs no display
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import page as report_page
-from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.report import result, table
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
@@ -23,13 +23,14 @@ from fairq_ryu.experiments.workloads.common.pictures import STYLE
 Policy = Mapping[str, Any]
 
 
-def main(directory: Path, out: Path | None = None) -> int:
-    """Write report.html and the pictures of ``directory``'s result to ``out`` (None: beside the result).
-    ``UserError`` when there is no result to draw.
+def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
+    """Print the table of ``directory``'s result, short or ``full``, and write report.html and the pictures to
+    ``out`` (None: beside the result). ``UserError`` when there is no result to draw.
     """
     whole = result.load(directory)
     out = out or directory
     try:
+        table.show(whole, full)
         out.mkdir(parents=True, exist_ok=True)
         written = write(whole, out)
     except OSError as error:
@@ -41,8 +42,7 @@ def main(directory: Path, out: Path | None = None) -> int:
             f"{directory / result.FILE_NAME} is damaged: {error!r}", "make it again with `fairq run`"
         ) from None
     for path in written:
-        print(path)
-    print(f"report: {written[0]}", file=sys.stderr)
+        print(f"report: {path}", file=sys.stderr)
     return 0
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from fairq_ryu.experiments.hostcc.names import own
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import naming
-from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, figure
+from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, Shown, figure
 
 Policy = Mapping[str, Any]
 MACHINE_LIMIT_PERCENT = 60.0
@@ -21,31 +21,32 @@ queue: the run has measured the machine and not the network.
 """
 
 
-def rows(result: Mapping[str, Any]) -> list[list[str]]:
-    """Label, then one text for each policy. Rows that no policy has are left out."""
+def rows(result: Mapping[str, Any], full: bool) -> list[list[str]]:
+    """Label, then one text for each policy: all rows that a policy has, or those of the short table."""
     policies, table = result["policies"], registry.of_result(result["scenario"]).table
-    out = _lines(table.rows, policies)
+    out = _lines(table.rows, policies, full)
     for group in table.groups:
-        out += _group(group, policies)
+        out += _group(group, policies, full)
     return out
 
 
-def _group(group: RowGroup, policies: Sequence[Policy]) -> list[list[str]]:
+def _group(group: RowGroup, policies: Sequence[Policy], full: bool) -> list[list[str]]:
     """The rows of each member of a list, which has the same members in all policies."""
     listed: Sequence[Policy] = next((found for each in policies if (found := figure(each, group.path))), [])
     out: list[list[str]] = []
     for index, member in enumerate(listed):
         parts = [_member(policy, group.path, index) for policy in policies]
-        out += _lines(group.rows, parts, group.prefix(member))
+        out += _lines(group.rows, parts, full, group.prefix(member))
     return out
 
 
-def _lines(rows: Sequence[Row], policies: Sequence[Policy], prefix: str = "") -> list[list[str]]:
+def _lines(rows: Sequence[Row], policies: Sequence[Policy], full: bool, prefix: str = "") -> list[list[str]]:
     """The rows for which at least one policy (or member) has a figure."""
     out: list[list[str]] = []
-    for label, unit, path, style in rows:
+    for label, unit, path, style, shown in rows:
         values = [figure(policy, path) for policy in policies]
-        if any(value is not None for value in values):
+        wanted = full or shown is Shown.SHORT or (shown is Shown.NONZERO and any(values))
+        if wanted and any(value is not None for value in values):
             name = f"{prefix}{label} [{unit}]" if unit else f"{prefix}{label}"
             halves = [figure(policy, ("interval", *path)) for policy in policies]
             out.append([name, *(_written(*each, style) for each in zip(values, halves, strict=True))])
@@ -69,8 +70,10 @@ def _member(policy: Policy, path: tuple[str, ...], index: int) -> Policy:
     return {**listed[index], "interval": halves[index]} if halves else listed[index]
 
 
-def ratio_rows(result: Mapping[str, Any]) -> list[list[str]]:
-    """Label, then the ratio to the first policy that ran, for each policy; empty with a single one."""
+def ratio_rows(result: Mapping[str, Any], full: bool) -> list[list[str]]:
+    """Label, then the ratio to the first policy that ran, for each policy: all, or those of the short table;
+    empty with a single policy.
+    """
     comparison, intervals = result["comparison"], result.get("comparison_interval", {})
     first = next((each["policy"] for each in result["policies"] if not each["failed"]), "")
     if not comparison:
@@ -78,7 +81,8 @@ def ratio_rows(result: Mapping[str, Any]) -> list[list[str]]:
     out: list[list[str]] = []
     for ratio in registry.ratios():
         values = [comparison.get(policy["policy"], {}).get(ratio.name) for policy in result["policies"]]
-        if ratio.label and any(value is not None for value in values):
+        wanted = ratio.label and (full or ratio.shown is Shown.SHORT)
+        if wanted and any(value is not None for value in values):
             bounds = [intervals.get(policy["policy"], {}).get(ratio.name) for policy in result["policies"]]
             texts = [_ratio(*each, ratio.style) for each in zip(values, bounds, strict=True)]
             out.append([f"{ratio.label} vs {first}", *texts])
@@ -105,11 +109,19 @@ def unsound(policy: Policy) -> str | None:
     )
 
 
-def show(result: Mapping[str, Any], console: Console | None = None) -> None:
-    """Print the table; columns of plain text where the output is no terminal."""
+def sections(result: Mapping[str, Any], full: bool) -> list[list[list[str]]]:
+    """The rows of the table: queue law and TCP (in the short one where they differ between the policies),
+    the figures, and the ratios.
+    """
+    named = [line for line in naming.rows(result) if full or len(set(line[1:])) > 1]
+    return [named, rows(result, full), ratio_rows(result, full)]
+
+
+def show(result: Mapping[str, Any], full: bool, console: Console | None = None) -> None:
+    """Print the short table or the full one; columns of plain text where the output is no terminal."""
     console = console or Console()
-    named = naming.rows(result)
-    lines = [*named, *rows(result), *ratio_rows(result)]
+    parts = sections(result, full)
+    lines = [line for part in parts for line in part]
     if not console.is_terminal:
         listed = [heading(result), *lines]
         widths = [max(len(line[place]) for line in listed) for place in range(len(listed[0]))]
@@ -120,18 +132,18 @@ def show(result: Mapping[str, Any], console: Console | None = None) -> None:
         table = Table(title=result["scenario"]["title"], title_justify="left")
         for place, name in enumerate(heading(result)):
             table.add_column(name, justify="right" if place else "left", no_wrap=True)
-        # As Text, because Rich would interpret the "[ms]" of a plain string as markup.
-        for line in named:
-            table.add_row(*map(Text, line))
-        table.add_section()
-        for line in rows(result):
-            table.add_row(*map(Text, line))
-        table.add_section()
-        for line in ratio_rows(result):
-            table.add_row(*map(Text, line))
+        for part in parts:
+            # As Text, because Rich would interpret the "[ms]" of a plain string as markup.
+            for line in part:
+                table.add_row(*map(Text, line))
+            table.add_section()
         console.print(table)
     for remark in remarks(result):
         console.out(remark, highlight=False)
+    count = sum(map(len, sections(result, full=True)))
+    if len(lines) < count:
+        hint = f"{len(lines)} of {count} rows; `fairq report DIR --full` prints all"
+        console.out(f"{hint}, result.json has every figure.", highlight=False)
 
 
 def remarks(result: Mapping[str, Any]) -> Iterator[str]:

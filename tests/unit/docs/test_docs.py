@@ -620,6 +620,18 @@ def test_commands_and_options_in_the_pages_exist() -> None:
     assert seen == set(known), "a command is described nowhere"
 
 
+def test_runs_in_the_pages_have_a_directory_for_the_result() -> None:
+    """A block can be copied as it is; a command within a sentence may be a part of one."""
+    runs = [
+        line
+        for page in PAGES
+        for block in blocks(page.read_text(encoding="utf-8"), "(?:sh|console)")
+        for line in block.replace("\\\n", " ").splitlines()
+        if "/fairq run " in line and "--list" not in line
+    ]
+    assert runs and [line for line in runs if "--out" not in line] == []
+
+
 def test_make_targets_in_the_pages_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.M))
     for page in PAGES:

@@ -1,11 +1,14 @@
 """How a workload describes its part of the tables, and the rows that several workloads have.
 
-A `Row` is one figure of a policy, a `Ratio` compares two policies, a `Term` is explained below a report.
+A `Row` is one figure of a policy, a `Ratio` compares two policies, a `Term` is explained below a report. Each
+row and ratio says itself whether the short table has it: about ten rows that answer whether the policy
+helped, what it cost, and whether the figures can be trusted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 Figures = Mapping[str, Any]
@@ -20,6 +23,17 @@ def figure(figures: Figures, path: Sequence[str]) -> Any:
     return value
 
 
+class Shown(Enum):
+    """Which tables have a row."""
+
+    FULL = auto()
+    """the full table only"""
+    SHORT = auto()
+    """the short one, too"""
+    NONZERO = auto()
+    """the short one only if the figure of at least one policy is not 0: what should not happen"""
+
+
 class Row(NamedTuple):
     """A row of the table, for policies that have the figure."""
 
@@ -29,6 +43,7 @@ class Row(NamedTuple):
     """where the figure is in a policy's figures"""
     style: str
     """its format specification"""
+    shown: Shown = Shown.FULL
 
 
 class RowGroup(NamedTuple):
@@ -52,6 +67,7 @@ class Ratio(NamedTuple):
     label: str = ""
     """in the table; without a label it has no row"""
     style: str = ".1%"
+    shown: Shown = Shown.FULL
 
 
 class Term(NamedTuple):
@@ -77,9 +93,25 @@ class Table(NamedTuple):
     """sentences below the table on the figures of one policy"""
 
 
-def counts(section: str, labels: Mapping[str, str]) -> tuple[Row, ...]:
-    """Rows of whole numbers: the label of each field of a section of a policy's figures."""
-    return tuple(Row(label, "", (section, field), "d") for field, label in labels.items())
+def counts(section: str, labels: Mapping[str, str | tuple[str, Shown]]) -> tuple[Row, ...]:
+    """Rows of whole numbers: of each field of a section of a policy's figures the label, or label and
+    :class:`Shown`.
+    """
+    listed = [
+        (field, (given, Shown.FULL) if isinstance(given, str) else given) for field, given in labels.items()
+    ]
+    return tuple(Row(label, "", (section, field), "d", shown) for field, (label, shown) in listed)
+
+
+_SHOWN_PARTS = dict.fromkeys(("p50", "p99", "max"), Shown.SHORT)
+
+
+def times(label: str, path: tuple[str, ...], parts: Sequence[str], style: str = ".1f") -> tuple[Row, ...]:
+    """Rows of the parts of a distribution of times, in ms; median, p99 and maximum are in the short table."""
+    return tuple(
+        Row(f"{label} {part}", "ms", (*path, part), style, _SHOWN_PARTS.get(part, Shown.FULL))
+        for part in parts
+    )
 
 
 def quotient(over: float | None, under: float | None) -> float | None:
@@ -87,13 +119,13 @@ def quotient(over: float | None, under: float | None) -> float | None:
     return None if over is None or not under else over / under
 
 
-def lower(name: str, path: tuple[str, ...], label: str = "") -> Ratio:
+def lower(name: str, path: tuple[str, ...], label: str = "", shown: Shown = Shown.FULL) -> Ratio:
     """How many times lower the figure is than that of the first policy."""
 
     def of(first: Figures, other: Figures) -> float | None:
         return quotient(figure(first, path), figure(other, path))
 
-    return Ratio(name, of, label, ".1f")
+    return Ratio(name, of, label, ".1f", shown)
 
 
 def share(name: str, path: tuple[str, ...], label: str = "") -> Ratio:
@@ -119,14 +151,14 @@ BOTTLENECK = (
         "senders",
         {"retransmissions": "senders retransmissions", "rto_timeouts": "senders RTO timeouts"},
     ),
-    Row("drops at the bottleneck", "", ("queue", "qdisc_drops"), "d"),
-    Row("dropped by the queue law", "", ("queue", "rounds", "law", "dropped"), "d"),
+    Row("drops at the bottleneck", "", ("queue", "qdisc_drops"), "d", Shown.SHORT),
+    Row("dropped by the queue law", "", ("queue", "rounds", "law", "dropped"), "d", Shown.SHORT),
     Row("marked by the queue law", "", ("queue", "rounds", "law", "marked"), "d"),
-    Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f"),
+    Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f", Shown.SHORT),
     Row("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
     Row("ACKs rewritten", "", ("queue", "rounds", "acks_rewritten"), "d"),
-    Row("switch's thread, of one CPU", "%", ("cpu", "switch_thread_percent"), ".0f"),
-    Row("switch's thread during volleys", "%", ("cpu", "switch_thread_volleys_percent"), ".0f"),
+    Row("switch's thread, of one CPU", "%", ("cpu", "switch_thread_percent"), ".0f", Shown.SHORT),
+    Row("switch's thread during volleys", "%", ("cpu", "switch_thread_volleys_percent"), ".0f", Shown.SHORT),
     Row("CPU idle", "%", ("cpu", "idle_percent"), ".0f"),
     Row("CPU stolen by the host", "%", ("cpu", "stolen_percent"), ".1f"),
 )
@@ -138,8 +170,8 @@ INTEGRITY = (
         "capture",
         {
             "acks": "captured ACKs at senders",
-            "beyond": "captured: ACKs beyond the receiver's",
-            "bad_checksums": "captured: wrong TCP checksums",
+            "beyond": ("captured: ACKs beyond the receiver's", Shown.NONZERO),
+            "bad_checksums": ("captured: wrong TCP checksums", Shown.NONZERO),
             "missed": "packets not captured",
         },
     ),
@@ -162,10 +194,12 @@ JAIN = Term(
     "Fairness of the elephants' rates: 1 when all are equal, 1/n when one of n has everything.",
 )
 
-ELEPHANTS_GOODPUT = (Row("elephants goodput", "Mbit/s", ("elephants", "goodput_sum_mbit"), ".1f"),)
+ELEPHANTS_GOODPUT = (
+    Row("elephants goodput", "Mbit/s", ("elephants", "goodput_sum_mbit"), ".1f", Shown.SHORT),
+)
 ELEPHANTS_FAIRNESS = (
     Row("elephants Jain's index", "", ("elephants", "jain"), ".4f"),
-    Row("elephants RTO timeouts", "", ("elephants", "rto_timeouts"), "d"),
+    Row("elephants RTO timeouts", "", ("elephants", "rto_timeouts"), "d", Shown.NONZERO),
 )
 ELEPHANTS_ALONE = (
     Row("alone: goodput", "Mbit/s", ("elephants", "alone_sum_mbit"), ".1f"),

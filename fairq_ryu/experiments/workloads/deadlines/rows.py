@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Figures, Row, RowGroup, Table, counts, share
+from fairq_ryu.experiments.workloads.common.rows import Figures, Row, RowGroup, Shown, Table, counts, share
 
 
 def _flow(figures: Figures) -> str:
@@ -18,16 +18,16 @@ TABLE = Table(
             "deadlines",
             {
                 "deadlines": "flows with a deadline",
-                "missed": "deadlines missed",
+                "missed": ("deadlines missed", Shown.SHORT),
                 "impossible": "deadlines that the link cannot meet",
                 "runs_with_missed": "runs with a missed deadline",
-                "unfinished": "flows unfinished",
+                "unfinished": ("flows unfinished", Shown.NONZERO),
                 "retransmissions": "flows retransmissions",
-                "rto_timeouts": "flows RTO timeouts",
+                "rto_timeouts": ("flows RTO timeouts", Shown.SHORT),
                 "announced": "flows announced",
             },
         ),
-        Row("endless flows goodput", "Mbit/s", ("deadlines", "endless_goodput_mbit"), ".1f"),
+        Row("endless flows goodput", "Mbit/s", ("deadlines", "endless_goodput_mbit"), ".1f", Shown.SHORT),
         Row("endless flows longest silence", "ms", ("deadlines", "endless_longest_gap_ms"), ".0f"),
         *common.BOTTLENECK,
         *common.INTEGRITY,
@@ -38,7 +38,7 @@ TABLE = Table(
             _flow,
             (
                 Row("mean", "ms", ("ms", "mean"), ".0f"),
-                Row("max", "ms", ("ms", "max"), ".0f"),
+                Row("max", "ms", ("ms", "max"), ".0f", Shown.SHORT),
                 Row("missed", "", ("missed",), "d"),
             ),
         ),

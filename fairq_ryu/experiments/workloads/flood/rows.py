@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Row, Table
+from fairq_ryu.experiments.workloads.common.rows import Row, Shown, Table
 
 TABLE = Table(
     rows=(
         *common.ELEPHANTS_GOODPUT,
-        Row("SYNs a second", "1/s", ("flood", "syn_rate"), ".0f"),
+        Row("SYNs a second", "1/s", ("flood", "syn_rate"), ".0f", Shown.SHORT),
         *common.ELEPHANTS_FAIRNESS,
         *common.BOTTLENECK,
         *common.ELEPHANTS_ALONE,
-        Row("during / before the flood: goodput", "", ("flood", "during_share"), ".1%"),
+        Row("during / before the flood: goodput", "", ("flood", "during_share"), ".1%", Shown.SHORT),
         *common.INTEGRITY,
     ),
     ratios=common.ELEPHANT_RATIOS,

@@ -7,10 +7,12 @@ from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
     Row,
     RowGroup,
+    Shown,
     Table,
     Term,
     lower,
     share,
+    times,
 )
 
 _NAME = "heterogeneous"
@@ -27,23 +29,17 @@ def _stage(stage: Figures) -> str:
 
 
 _FLOWS = (
-    Row("goodput of long flows", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".1f"),
+    Row("goodput of long flows", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".1f", Shown.SHORT),
     Row("Jain's index, TCP flows", "", (_NAME, "jain_tcp"), ".4f"),
-    Row("Jain's index, all long flows", "", (_NAME, "jain"), ".4f"),
-    Row("link utilisation", "", (_NAME, "utilisation"), ".1%"),
-    *(
-        Row(f"queueing delay {part}", "ms", (_NAME, "delay_ms", part), ".2f")
-        for part in ("mean", "p50", "p99", "max")
-    ),
+    Row("Jain's index, all long flows", "", (_NAME, "jain"), ".4f", Shown.SHORT),
+    Row("link utilisation", "", (_NAME, "utilisation"), ".1%", Shown.SHORT),
+    *times("queueing delay", (_NAME, "delay_ms"), ("mean", "p50", "p99", "max"), ".2f"),
     Row("short flows", "", (_NAME, "short", "count"), "d"),
-    Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d"),
-    *(
-        Row(f"short flows FCT {part}", "ms", (_NAME, "short", "fct_ms", part), ".1f")
-        for part in ("mean", "p50", "p99")
-    ),
+    Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
+    *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
 )
 _GROUP = (
-    Row("goodput", "Mbit/s", ("goodput_sum_mbit",), ".1f"),
+    Row("goodput", "Mbit/s", ("goodput_sum_mbit",), ".1f", Shown.SHORT),
     Row("share of the link", "", ("link_share",), ".1%"),
     Row("flow with least", "Mbit/s", ("least_mbit",), ".2f"),
     Row("flow with most", "Mbit/s", ("most_mbit",), ".2f"),

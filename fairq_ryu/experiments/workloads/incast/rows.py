@@ -9,12 +9,14 @@ from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
     Row,
+    Shown,
     Table,
     Term,
     counts,
     figure,
     lower,
     share,
+    times,
 )
 
 _ROUNDS = counts(
@@ -26,19 +28,16 @@ _ROUNDS = counts(
     },
 )
 _MICE = (
-    *counts("mice", {"count": "mice", "unfinished": "mice unfinished"}),
-    *(
-        Row(f"mice FCT {part}", "ms", ("mice", "fct_ms", part), ".1f")
-        for part in ("mean", "sd", "p50", "p95", "p99", "max")
-    ),
+    *counts("mice", {"count": "mice", "unfinished": ("mice unfinished", Shown.NONZERO)}),
+    *times("mice FCT", ("mice", "fct_ms"), ("mean", "sd", "p50", "p95", "p99", "max")),
     Row("a volley's physical limit", "ms", ("distance", "limit_ms"), ".1f"),
-    Row("mice FCT p99 / physical limit", "", ("distance", "limit_times"), ".2f"),
+    Row("mice FCT p99 / physical limit", "", ("distance", "limit_times"), ".2f", Shown.SHORT),
     Row("a volley alone, idle link: FCT p99", "ms", ("distance", "floor_ms"), ".1f"),
     Row("mice FCT p99 / volley alone", "", ("distance", "floor_times"), ".2f"),
     *counts(
         "mice",
         {
-            "rto_timeouts": "mice RTO timeouts",
+            "rto_timeouts": ("mice RTO timeouts", Shown.SHORT),
             "segments_dropped": "mice segments dropped",
             "retransmissions": "mice retransmissions",
         },
@@ -52,7 +51,7 @@ _LEFT_OUT = (
 )
 _RATIOS = (
     lower("fct_mean_times_lower", ("mice", "fct_ms", "mean")),
-    lower("fct_p99_times_lower", ("mice", "fct_ms", "p99"), "FCT p99, times lower"),
+    lower("fct_p99_times_lower", ("mice", "fct_ms", "p99"), "FCT p99, times lower", Shown.SHORT),
     lower("fct_sd_times_lower", ("mice", "fct_ms", "sd"), "FCT sd, times lower"),
     lower("fct_max_times_lower", ("mice", "fct_ms", "max")),
     share("mice_rto_share", ("mice", "rto_timeouts"), "mice RTO timeouts"),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Row, Table, Term, counts, lower
+from fairq_ryu.experiments.workloads.common.rows import Row, Shown, Table, Term, counts, lower, times
 
 _MESSAGES = (
-    *counts("messages", {"sent": "messages", "unanswered": "messages unanswered"}),
-    *(
-        Row(f"messages' latency {part}", "ms", ("messages", "latency_ms", part), ".1f")
-        for part in ("mean", "p50", "p95", "p99", "max")
-    ),
+    *counts("messages", {"sent": "messages", "unanswered": ("messages unanswered", Shown.NONZERO)}),
+    *times("messages' latency", ("messages", "latency_ms"), ("mean", "p50", "p95", "p99", "max")),
 )
 
 TABLE = Table(
@@ -20,11 +17,16 @@ TABLE = Table(
         *common.ELEPHANTS_FAIRNESS,
         *common.BOTTLENECK,
         *common.ELEPHANTS_ALONE,
-        Row("beside messages / alone: goodput", "", ("messages", "beside_share"), ".1%"),
+        Row("beside messages / alone: goodput", "", ("messages", "beside_share"), ".1%", Shown.SHORT),
         *common.INTEGRITY,
     ),
     ratios=(
-        lower("latency_p99_times_lower", ("messages", "latency_ms", "p99"), "latency p99, times lower"),
+        lower(
+            "latency_p99_times_lower",
+            ("messages", "latency_ms", "p99"),
+            "latency p99, times lower",
+            Shown.SHORT,
+        ),
         *common.GOODPUT_RATIOS,
         *common.BOTTLENECK_RATIOS,
     ),

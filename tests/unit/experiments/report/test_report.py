@@ -1,3 +1,4 @@
+import html
 import io
 import json
 import re
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fairq_ryu.cli import main
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.report import report, result, table
@@ -80,7 +82,9 @@ def test_the_same_result_gives_the_same_files(directory, drawn, capsys):
         {each.name: each.read_bytes() for each in where.iterdir()} for where in (drawn, directory)
     )
     assert first == second
-    assert capsys.readouterr().out.splitlines()[0].endswith("report.html")
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[0].endswith("report.html")
+    assert "mice FCT p99" in printed.out and "mice FCT p95" not in printed.out
 
 
 def test_text_from_the_result_is_escaped(directory, undrawn):
@@ -126,13 +130,13 @@ def test_disturbed_rounds_are_shown(directory, undrawn):
         True, True, False, False,
     ]  # fmt: skip
     assert [each.endswith(remark.format("included")) for each in captions] == [False, False, True, True]
-    shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
+    shown = {line[0]: line[1:] for line in table.rows(result.load(directory), full=True)}
     assert shown["rounds made"] == ["3", "4"]
     assert shown["rounds disturbed (host took CPU)"] == ["1", "3"]
     assert shown["disturbed rounds kept"] == ["0", "1"]
     assert shown["left out: mice FCT p99 [ms]"] == [shown["mice FCT p99 [ms]"][0], "-"]
     out = io.StringIO()
-    table.show(result.load(directory), Console(file=out))
+    table.show(result.load(directory), False, Console(file=out))
     assert "fairq: the host took CPU away in 1 of the 2 rounds counted" in out.getvalue()
     assert "droptail: the host" not in out.getvalue()
 
@@ -149,7 +153,7 @@ def test_means_of_disturbed_rounds_are_readable(directory, undrawn):
     page = (directory / "report.html").read_text()
     assert "droptail 1.7 of 4 (0.7 counted, as too few others), fairq 1.7 of 4 (0.7 counted" in page
     out = io.StringIO()
-    table.show(result.load(directory), Console(file=out, width=200))
+    table.show(result.load(directory), False, Console(file=out, width=200))
     assert "fairq: the host took CPU away in 0.7 of the 3 rounds counted" in out.getvalue()
 
 
@@ -196,9 +200,75 @@ def test_a_damaged_result_is_one_clear_line(directory, undrawn):
         report.main(directory / "elsewhere")
 
 
+SHORT = [
+    "mice unfinished",
+    "mice FCT p50 [ms]",
+    "mice FCT p99 [ms]",
+    "mice FCT max [ms]",
+    "mice RTO timeouts",
+    "elephants goodput [Mbit/s]",
+    "drops at the bottleneck",
+    "queue mean [bytes]",
+    "FCT p99, times lower vs droptail",
+]
+
+
+def labels(whole, full):
+    return [line[0] for part in table.sections(whole, full) for line in part]
+
+
+def printed(whole, full):
+    out = io.StringIO()
+    table.show(whole, full, Console(file=out))
+    return out.getvalue().splitlines()
+
+
+def test_the_short_table_has_what_matters_and_names_the_way_to_the_rest():
+    whole = json.loads(STORED.read_text())
+    short, full = printed(whole, False), printed(whole, True)
+    assert labels(whole, False) == SHORT
+    assert [re.split(r"\s{2,}", line)[0] for line in short[1:-2]] == SHORT
+    assert short[-1].startswith(f"9 of {len(full) - 2} rows; `fairq report DIR --full` prints all")
+    assert labels(whole, True) == [re.split(r"\s{2,}", line)[0] for line in full[1:-1]]
+    assert not any("--full" in line for line in full)
+
+
+def test_what_should_not_happen_is_in_the_short_table_when_it_does():
+    whole = json.loads(STORED.read_text())
+    assert "mice unfinished" in labels(whole, False)  # one of DropTail's
+    for policy in whole["policies"]:
+        policy["mice"]["unfinished"] = 0
+        policy["capture"] = {"acks": 100, "beyond": 0, "bad_checksums": 0, "missed": 0}
+    assert labels(whole, False) == SHORT[1:]
+    whole["policies"][1]["capture"]["bad_checksums"] = 2
+    assert set(labels(whole, False)) - set(SHORT) == {"captured: wrong TCP checksums"}
+
+
+def test_the_short_table_names_what_differs_beside_the_policy():
+    whole = json.loads(STORED.read_text())
+    whole["policies"][1]["tcp"] = {"dctcp": "dctcp, of the kernel"}
+    assert labels(whole, False) == ["TCP", *SHORT]
+    assert labels(whole, True)[:2] == ["queue law", "TCP"]
+
+
+def test_the_page_has_the_short_table_and_below_it_all_rows(drawn):
+    page = (drawn / "report.html").read_text()
+    first, second = re.findall(r"<table>(.*?)</table>", page, flags=re.S)[:2]
+    whole = json.loads(STORED.read_text())
+    for text, full in ((first, False), (second, True)):
+        assert re.findall(r"<tr><td>(.*?)</td>", html.unescape(text)) == labels(whole, full)
+    assert page.index("<details>") < page.index("mice FCT p95")
+    assert f"<summary>All {len(labels(whole, True))} rows</summary>" in page
+
+
+def test_the_command_prints_the_full_table_when_asked_to(directory, undrawn, capsys):
+    assert main.main(["report", str(directory), "--full"]) == 0
+    assert "mice FCT p95" in capsys.readouterr().out
+
+
 def test_the_table_on_a_pipe_is_plain_columns():
     out = io.StringIO()
-    table.show(json.loads(STORED.read_text()), Console(file=out))
+    table.show(json.loads(STORED.read_text()), False, Console(file=out))
     lines = out.getvalue().splitlines()
     assert lines[0].split() == ["droptail", "fairq"]
     assert any(line.startswith("mice FCT p99 [ms]") for line in lines)
@@ -207,11 +277,12 @@ def test_the_table_on_a_pipe_is_plain_columns():
     assert "\x1b" not in out.getvalue()
 
 
-def test_the_table_on_a_terminal_has_the_same_figures():
+@pytest.mark.parametrize("full", [False, True])
+def test_the_table_on_a_terminal_has_the_same_figures(full):
     out = io.StringIO()
     whole = json.loads(STORED.read_text())
-    table.show(whole, Console(file=out, force_terminal=True, width=120))
-    for line in [*table.rows(whole), *table.ratio_rows(whole)]:
+    table.show(whole, full, Console(file=out, force_terminal=True, width=120))
+    for line in [*table.rows(whole, full), *table.ratio_rows(whole, full)]:
         for text in line:
             assert text in out.getvalue()
 
@@ -247,7 +318,7 @@ def with_fanin(name, p50s):
 def all_rows(directory):
     """The labels of both tables, with the texts of their policies."""
     whole = result.load(directory)
-    return {line[0]: line[1:] for line in [*table.rows(whole), *table.ratio_rows(whole)]}
+    return {line[0]: line[1:] for part in table.sections(whole, full=True) for line in part}
 
 
 def test_flows_with_deadlines_have_rows_and_pictures_of_their_own(tmp_path):
@@ -277,7 +348,7 @@ def test_a_failed_policy_does_not_affect_the_rows_of_others(tmp_path):
     whole = result.assemble(
         {"title": "t", "traffic": "fanin"}, {}, once([failed, with_fanin("droptail", (100, 400))])
     )
-    assert ["n = 1: flows", "-", "1"] in table.rows(whole)
+    assert ["n = 1: flows", "-", "1"] in table.rows(whole, full=True)
 
 
 def test_a_result_of_an_unknown_workload_is_one_clear_line(directory, undrawn):
@@ -294,7 +365,7 @@ def test_elephants_afterwards_are_drawn(directory, undrawn):
     rewrite(directory, change)
     report.main(directory)
     assert (directory / "phases.png").exists()
-    shown = {line[0]: line[1:] for line in table.rows(result.load(directory))}
+    shown = {line[0]: line[1:] for line in table.rows(result.load(directory), full=True)}
     assert shown["afterwards / alone: goodput"] == ["95.0%", "95.0%"]
 
 

@@ -11,6 +11,7 @@ from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common.measurement import Measurement
 from fairq_ryu.experiments.workloads.common.pictures import Picture
+from fairq_ryu.experiments.workloads.common.rows import Shown
 
 FOLDER = Path(registry.__file__).parent
 ROOT = FOLDER.parents[2]
@@ -28,6 +29,16 @@ def test_a_workload_has_settings_a_measurement_rows_and_pictures(workload):
     assert issubclass(workload.measurement(), Measurement)
     assert workload.table.rows and workload.table.ratios
     assert workload.pictures() and all(isinstance(each, Picture) for each in workload.pictures())
+
+
+@every
+def test_the_short_table_has_few_rows_and_what_every_workload_costs(workload):
+    table = workload.table
+    short = [row.label for row in (*table.rows, *table.ratios) if row.shown is Shown.SHORT]
+    grouped = [row for group in table.groups for row in group.rows if row.shown is Shown.SHORT]
+    assert len(short) + len(grouped) <= 14
+    assert {"drops at the bottleneck", "queue mean", "switch's thread, of one CPU"} < set(short)
+    assert all(ratio.label for ratio in table.ratios if ratio.shown is not Shown.FULL)
 
 
 @every
