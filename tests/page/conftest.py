@@ -37,3 +37,4 @@ def serve(browser):
     for fake in running:
         if not fake.stopping:
             fake.stop()
+    assert [fault for fake in running for fault in fake.faults] == []

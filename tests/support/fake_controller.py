@@ -1,5 +1,6 @@
 """A controller for the live page without a network: the same paths, with invented figures that change.
 
+Each answer is held to the schema of the REST interface: `faults` has what differs from it.
 `python -m tests.support.fake_controller incast` serves one at port 8080, to look at.
 """
 
@@ -15,6 +16,9 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
+
+from fairq_ryu.rest.schema.rows import PortRow
+from tests.support import rest_answers
 
 PAGE = Path(__file__).resolve().parents[2] / "fairq_ryu/page"
 INTERVAL = 0.5
@@ -50,7 +54,7 @@ class Scene:
 
     def port(self, switch, role="host", limit=0, rate=10_000_000_000, name=None):
         number = 1 + sum(1 for at, _ in self.ports if at == switch)
-        self.ports[switch, number] = {
+        row = {
             "dpid": switch,
             "port": number,
             "name": name or f"{self.switches[switch]['name']}-eth{number}",
@@ -62,9 +66,10 @@ class Scene:
             "limit_bytes": limit,
             "rate_bps": rate,
             "drops": 0,
-            "pool_bytes": None,
-            "window_bytes": None,
             "flow_windows": 0,
+            "mode": "act",
+            "lowered": 0,
+            "would_lower": 0,
             "policy": self.policy,
             "tx_bytes": 0,
             "rx_bytes": 0,
@@ -74,11 +79,13 @@ class Scene:
             "state": "NOM" if limit else None,
             "incast": False if limit else None,
         }
+        self.ports[switch, number] = rest_answers.row(PortRow, row)
         return [switch, number]
 
     def host(self, switch, address, **options):
         at = self.port(switch, **options)
-        self.hosts.append({"mac": f"02:00:00:00:00:{len(self.hosts):02x}", "at": at, "addresses": [address]})
+        mac = f"02:00:00:00:00:{len(self.hosts):02x}"
+        self.hosts.append({"mac": mac, "vlan": 0, "at": at, "addresses": [address]})
         return at
 
     def link(self, a, b, **options):
@@ -139,6 +146,7 @@ class Scene:
                 "dpid": row and row["dpid"],
                 "port": row and row["port"],
                 "flow": None,
+                "count": 1,
             }
         )
         del self.events[:-500]
@@ -167,6 +175,10 @@ class Scene:
             "bridges": len(there),
             "agents": sum(each["agent"] for each in there.values()),
             "agents_missing": sorted(key for key, each in there.items() if not each["agent"]),
+            "ways": {
+                way: [key for key, each in there.items() if each["way"] == way]
+                for way in ("windows", "normal", "paths")
+            },
             "loop_delay_s": 0.0004,
         }
 
@@ -204,6 +216,7 @@ class Scene:
             "dst": receiver,
             "sport": 32768 + number % 28000,
             "dport": 5001 + number // 28000,
+            "vlan": 0,
             "state": ("established", "established", "half-closed", "closed")[number % 4],
             "ports": self.path(source, number),
             "back_ports": [self.hosts[source]["at"]],
@@ -247,7 +260,7 @@ class Scene:
         }
 
     def policy_answer(self):
-        row = {"type": "float", "minimum": 0, "maximum": 1}
+        row = {"type": "number", "minimum": 0, "maximum": 1, "choices": []}
         parameters = [
             {
                 "name": "alpha",
@@ -474,16 +487,20 @@ class _Handler(BaseHTTPRequestHandler):
             found = [event for event in fake.scene.events if event["id"] > since]
             self._json({"events": found[-200:], "last": fake.scene.last_event, "limit": 200})
         else:
-            self._json({"title": "Not Found", "status": 404, "detail": "no such thing"}, 404)
+            self._refuse(404, "Not Found", "no such thing")
 
     def _file(self, name):
         if name not in {path.name for path in PAGE.iterdir()}:
-            self._json({"detail": "no such file"}, 404)
+            self._refuse(404, "Not Found", "no such file")
             return
         kind = "text/javascript" if name.endswith(".js") else mimetypes.guess_type(name)[0]
         self._send((PAGE / name).read_bytes(), kind)
 
+    def _refuse(self, status, title, detail):
+        self._json({"type": "about:blank", "title": title, "status": status, "detail": detail}, status)
+
     def _json(self, answer, status=200):
+        self._hold(rest_answers.fault(self.path, answer, status))
         kind = "application/json" if status == 200 else "application/problem+json"
         self._send(json.dumps(answer).encode(), kind, status)
 
@@ -498,9 +515,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _live(self, fake):
         if fake.full:
-            self._json(
-                {"title": "Too Many", "status": 503, "detail": "8 streams are open, which is the limit"}, 503
-            )
+            self._refuse(503, "Service Unavailable", "8 streams are open, which is the limit")
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
@@ -511,23 +526,33 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if fake.early:
                 fake.early()
-                event = fake.scene.events[-1]
-                self.wfile.write(f"event: event\nid: {event['id']}\ndata: {json.dumps(event)}\n\n".encode())
+                self.wfile.write(self._event(fake.scene.events[-1]).encode())
             while not fake.stopping:
                 if fake.silent:
                     time.sleep(0.05)
                     continue
                 with fake.lock:
-                    text = f"event: state\ndata: {json.dumps(fake.scene.frame())}\n\n"
+                    text = f"event: state\ndata: {self._streamed('state', fake.scene.frame())}\n\n"
                     for event in fake.scene.events:
                         if event["id"] > last_id:
                             last_id = event["id"]
-                            text += f"event: event\nid: {last_id}\ndata: {json.dumps(event)}\n\n"
+                            text += self._event(event)
                 self.wfile.write(text.encode())
                 self.wfile.flush()
                 time.sleep(INTERVAL)
         except OSError:
             pass  # the page was closed
+
+    def _event(self, event):
+        return f"event: event\nid: {event['id']}\ndata: {self._streamed('event', event)}\n\n"
+
+    def _streamed(self, name, answer):
+        self._hold(rest_answers.unlike(rest_answers.STREAMED[name], answer))
+        return json.dumps(answer)
+
+    def _hold(self, fault):
+        if fault:
+            self.server.fake.faults.append(fault)
 
     def log_message(self, *_args):
         pass
@@ -561,6 +586,7 @@ class FakeController:
         self.full = False  # no more streams
         self.early = None  # called when a stream is open, before its first state
         self.requests = []
+        self.faults = []  # where an answer differed from the schema
         self._server = None
 
     @property

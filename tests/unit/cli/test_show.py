@@ -20,29 +20,34 @@ from rich.console import Console
 from fairq_ryu import client
 from fairq_ryu.cli import columns, main, show, show_tables
 from fairq_ryu.errors import UserError
+from fairq_ryu.rest.schema import rows
+from tests.support import rest_answers
 
 S1, S2 = f"{1:016x}", f"{0xA2B4C6D8E0F1:016x}"
 
-PORT = {
-    "dpid": S1,
-    "port": 3,
-    "name": "s1-eth3",
-    "role": "host",
-    "flows": 2,
-    "active": 2,
-    "queue_bytes": 30466,
-    "peak_bytes": 48448,
-    "limit_bytes": 125000,
-    "rate_bps": 50_000_000,
-    "drops": 7,
-    "pool_bytes": 38747,
-    "window_bytes": None,
-    "flow_windows": 0,
-    "policy": "fairq",
-    "target_bytes": 31250,
-    "state": None,
-    "incast": None,
-}
+PORT = rest_answers.row(
+    rows.PortRow,
+    {
+        "dpid": S1,
+        "port": 3,
+        "name": "s1-eth3",
+        "role": "host",
+        "flows": 2,
+        "active": 2,
+        "queue_bytes": 30466,
+        "peak_bytes": 48448,
+        "limit_bytes": 125000,
+        "rate_bps": 50_000_000,
+        "drops": 7,
+        "pool_bytes": 38747,
+        "flow_windows": 0,
+        "mode": "act",
+        "lowered": 70,
+        "would_lower": 0,
+        "policy": "fairq",
+        "target_bytes": 31250,
+    },
+)
 IDLE = {
     **PORT,
     "dpid": S2,
@@ -54,25 +59,30 @@ IDLE = {
     "rate_bps": 0,
     "pool_bytes": None,
 }
-FLOW = {
-    "src": "10.0.0.2",
-    "dst": "10.0.0.1",
-    "sport": 40002,
-    "dport": 5001,
-    "state": "half-closed",
-    "ports": [[f"{2:016x}", 3], [S1, 1]],
-    "back_ports": [[S1, 9], [f"{2:016x}", 4]],
-    "wscale": 9,
-    "back_wscale": None,
-    "mss": 1460,
-    "bytes": 247_000_000,
-    "back_bytes": 999,
-    "age_s": 3723.4,
-    "idle_s": 0.05,
-    "pinned": False,
-}
-SWITCHES = {"switches": [{"dpid": S2, "connected": True, "agent": False, "ports": 12}]}
-HOSTS = {"hosts": [{"mac": "02:00:00:00:00:01", "at": [S1, 9], "addresses": ["10.0.0.1", "fe80::1"]}]}
+FLOW = rest_answers.row(
+    rows.FlowRow,
+    {
+        "src": "10.0.0.2",
+        "dst": "10.0.0.1",
+        "sport": 40002,
+        "dport": 5001,
+        "vlan": 0,
+        "state": "half-closed",
+        "ports": [[f"{2:016x}", 3], [S1, 1]],
+        "back_ports": [[S1, 9], [f"{2:016x}", 4]],
+        "wscale": 9,
+        "mss": 1460,
+        "bytes": 247_000_000,
+        "back_bytes": 999,
+        "age_s": 3723.4,
+        "idle_s": 0.05,
+        "pinned": False,
+    },
+)
+SWITCH = {"dpid": S2, "connected": True, "agent": False, "ports": 12, "way": "paths", "limits": []}
+SWITCHES = {"switches": [SWITCH]}
+HOST = {"mac": "02:00:00:00:00:01", "vlan": 0, "at": [S1, 9], "addresses": ["10.0.0.1", "fe80::1"]}
+HOSTS = {"hosts": [HOST]}
 LINKS = {"links": [{"a": [S1, 9], "b": [S2, 3]}]}
 
 
@@ -89,12 +99,14 @@ def flows(
 
 class Controller:
     """A web server on 127.0.0.1; ``answers`` are (status, content type, body) in turn; the last is
-    repeated.
+    repeated. Each is held to the schema of the REST interface, unless it is said to be invalid.
     """
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.answers: list[tuple[int, str, bytes]] = []
+        self.valid = True
+        self.faults: list[str] = []
         controller = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -102,6 +114,9 @@ class Controller:
                 controller.asked.append(self.path)
                 answers = controller.answers
                 status, kind, body = answers.pop(0) if len(answers) > 1 else answers[0]
+                path = self.path.removeprefix("/behind")
+                if controller.valid and (fault := rest_answers.fault(path, json.loads(body), status)):
+                    controller.faults.append(fault)
                 self.send_response(status)
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(body)))
@@ -119,8 +134,13 @@ class Controller:
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.answers.append((status, kind, body))
 
-    def refuse(self, status: int, detail: object) -> None:
-        self.say({"status": status, "detail": detail}, status, "application/problem+json")
+    def say_invalid(self, answer: object, status: int = 200, kind: str = "application/json") -> None:
+        self.valid = False
+        self.say(answer, status, kind)
+
+    def refuse(self, status: int, detail: str) -> None:
+        problem = {"type": "about:blank", "title": "No", "status": status, "detail": detail}
+        self.say(problem, status, "application/problem+json")
 
     def close(self) -> None:
         self.server.shutdown()
@@ -132,6 +152,7 @@ def controller() -> Iterator[Controller]:
     made = Controller()
     yield made
     made.close()
+    assert made.faults == []
 
 
 Run = Callable[..., tuple[int, str, str]]
@@ -280,15 +301,14 @@ def test_pinned_flows_are_marked_where_there_are_any(controller, lines):
 
 
 def test_vlans_are_shown_where_there_are_any(controller, lines):
-    host = HOSTS["hosts"][0]
-    controller.say(flows({**FLOW, "vlan": 10}, {**FLOW, "vlan": 0}))
-    controller.say(flows({**FLOW, "vlan": 0}))
+    controller.say(flows({**FLOW, "vlan": 10}, FLOW))
+    controller.say(flows(FLOW))
     for vlan in (10, 0):
-        controller.say({"hosts": [{**host, "vlan": vlan}]})
+        controller.say({"hosts": [{**HOST, "vlan": vlan}]})
     header, _, *rows = lines("flows")
     assert header.split()[-1] == "VLAN" and [row.split()[-1] for row in rows] == ["10", "-", "flows"]
     assert "VLAN" not in lines("flows")[0]
-    assert [words(lines("hosts")[0]) for _ in range(2)] == ["mac at addresses vlan", "mac at addresses"]
+    assert [words(lines("hosts")[0]) for _ in range(2)] == ["mac vlan at addresses", "mac at addresses"]
 
 
 def test_ipv6(controller, lines):
@@ -317,7 +337,8 @@ def test_switches_links_and_hosts(controller, lines):
     controller.say(LINKS)
     controller.say(HOSTS)
     header, _, row = lines("switches")
-    assert (words(header), words(row)) == ("dpid connected agent ports", "a2b4c6d8e0f1 yes no 12")
+    assert words(header) == "dpid connected agent ports way"
+    assert words(row) == "a2b4c6d8e0f1 yes no 12 paths"
     header, _, row = lines("links")
     assert (words(header), words(row)) == ("a b", "1:9 a2b4c6d8e0f1:3")
     header, _, row = lines("hosts")
@@ -333,7 +354,7 @@ def test_nothing_to_show(controller, lines, kind):
 
 
 def test_fields_of_later_versions_do_no_harm(controller, lines):
-    controller.say({"ports": [{**PORT, "colour": "red"}], "next": None})
+    controller.say_invalid({"ports": [{**PORT, "colour": "red"}], "next": None})
     assert "red" not in "".join(lines())
 
 
@@ -535,12 +556,23 @@ def test_other_problems(controller, refused, status, remedy):
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"detail": 1}', b"[" * 100_000, b"\xff"])
 @pytest.mark.parametrize("kind", ["text/html", "application/problem+json"])
 def test_problem_documents_of_other_servers(controller, refused, body, kind):
-    controller.say(body, 403, kind)
+    controller.say_invalid(body, 403, kind)
     assert "answers, but not as fairq_ryu's controller does: HTTP status 403" in refused()
 
 
 def without(row: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    "row", [without(PORT, "drops"), without(PORT, "state"), {**PORT, "colour": "red"}, {**PORT, "flows": "2"}]
+)
+def test_the_answers_of_these_tests_are_held_to_the_schema(controller, run, row):
+    controller.say({"ports": [row]})
+    run("ports", "--json")
+    (fault,) = controller.faults
+    assert fault.startswith("Ports: ports.0.")
+    controller.faults.clear()
 
 
 @pytest.mark.parametrize(
@@ -567,7 +599,7 @@ def without(row: dict[str, Any], name: str) -> dict[str, Any]:
     ],
 )
 def test_an_invalid_answer(controller, refused, kind, answer, why):
-    controller.say(answer)
+    controller.say_invalid(answer)
     printed = refused(kind)
     assert "answers, but not as fairq_ryu's controller does: " in printed
     assert why in printed
@@ -620,7 +652,7 @@ def test_names_are_neither_markup_nor_commands_to_the_terminal(controller, lines
     assert " [red]x[/y] " in printed[2]
     assert printed[-1] == "policy a\ufffd[2Jb"
     controller.answers.clear()
-    controller.say({"links": [{"[/a]\x1b": 1}]})
+    controller.say_invalid({"links": [{"[/a]\x1b": 1}]})
     assert lines("links")[0] == "[/a]\ufffd"
 
 
@@ -772,12 +804,13 @@ def test_flows_by_deadline(controller, lines):
 
 
 def test_announcements(controller, lines):
-    row = {"id": 3, "src": "10.0.0.2", "sport": None, "flows": [40002, 40004]}
+    ends = {"src": "10.0.0.2", "dst": "10.0.0.1", "dport": 5001}
+    row = rest_answers.row(rows.AnnouncementRow, {"id": 3, **ends, "left": 0, "flows": [40002, 40004]})
     controller.say({"announcements": [row, {**row, "flows": []}], **PAGE, "total": 4, "offset": 2})
     header, _, first, second, footer = lines("announcements", "--offset", "2")
     assert footer == "showing 2 of 4, after the first 2"
-    assert header.split() == ["id", "src", "sport", "flows"]
-    assert first.split() == ["3", "10.0.0.2", "-", "40002", "40004"]
+    assert words(header) == "id src dst sport dport size deadline left expires_s flows"
+    assert words(first) == "3 10.0.0.2 10.0.0.1 - 5001 - - 0 - 40002 40004"
     assert second.split()[-1] == "-"
 
 
@@ -816,6 +849,7 @@ PATH = {
     "dst": "10.0.0.1",
     "sport": 40002,
     "dport": 5001,
+    "vlan": 0,
     "ports": [[S1, 9], [S2, 1]],
     "back_ports": [[S2, 3]],
     "pinned": True,
@@ -828,6 +862,7 @@ HEALTH = {
     "bridges": 2,
     "agents": 1,
     "agents_missing": [S2],
+    "ways": {"windows": [S1, S2], "normal": [], "paths": []},
     "loop_delay_s": None,
 }
 
@@ -873,20 +908,25 @@ def test_health(controller, lines):
 
 def test_the_ways_of_switches(controller, lines):
     """Those of the health; and of each switch, with what it cannot do: one line for equal reasons."""
-    controller.say({**HEALTH, "ways": {"windows": [S1, S2], "normal": [], "paths": []}})
+    controller.say(HEALTH)
     printed = "\n".join(lines("health"))
     assert re.search(r"way windows +1 a2b4c6d8e0f1", printed) and re.search(r"way normal +-", printed)
-    rows = [
-        {"dpid": S1, "connected": False, "way": "windows", "limits": ["no paths: not connected"]},
-        {"dpid": S2, "connected": True, "way": "normal", "limits": ["no paths: not connected", "no rule"]},
-    ]
+    limits = ["no paths: not connected", "no rule"]
+    windows = {
+        **SWITCH,
+        "dpid": S1,
+        "connected": False,
+        "agent": True,
+        "way": "windows",
+        "limits": limits[:1],
+    }
     controller.answers.clear()
-    controller.say({"switches": rows})
+    controller.say({"switches": [windows, {**SWITCH, "way": "normal", "limits": limits}]})
     header, _, *printed = lines("switches")
-    assert words(header) == "dpid connected way"
+    assert words(header) == "dpid connected agent ports way"
     assert [words(line) for line in printed] == [
-        "1 no windows",
-        "a2b4c6d8e0f1 yes normal",
+        "1 no yes 12 windows",
+        "a2b4c6d8e0f1 yes no 12 normal",
         "1, a2b4c6d8e0f1: no paths: not connected",
         "a2b4c6d8e0f1: no rule",
     ]
@@ -920,5 +960,5 @@ def test_states_of_queues(controller, lines):
     ],
 )
 def test_invalid_answers_of_every_view(controller, refused, kind, answer):
-    controller.say(answer)
+    controller.say_invalid(answer)
     assert "not as fairq_ryu's controller does" in refused(kind)
