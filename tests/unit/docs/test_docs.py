@@ -45,6 +45,7 @@ from fairq_ryu.config import loader, schema, services
 from fairq_ryu.experiments import baselines, checking, scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.workloads.common.rows import Shown
 from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.fabric.topology import hosts
 from fairq_ryu.law_spec import LAW_BOUNDS, Gain, LawFlags, LawKind, LawSpec
@@ -758,7 +759,20 @@ def test_result_tables_have_the_code_s_labels() -> None:
                 assert printed
                 assert all(each in labels or " vs " in each for each in printed)
                 for remark in lines[table_ends + 1 :]:
-                    assert remark.startswith(("Means of ", *(f"{name}: " for name in names)))
+                    known = ("Means of ", *(f"{name}: " for name in names))
+                    assert remark.startswith(known) or re.match(r"\d+ of \d+ rows; `fairq report", remark)
+
+
+def test_the_table_of_the_first_screen_is_the_short_one() -> None:
+    block = next(each for each in blocks(read("README.md"), "text") if "droptail" in each)
+    table = WORKLOADS["incast"].table
+    shown = {f"{row.label} [{row.unit}]" if row.unit else row.label: row.shown for row in table.rows}
+    shown |= {f"{ratio.label} vs droptail": ratio.shown for ratio in table.ratios}
+    printed = [re.split(r"\s{2,}", line)[0] for line in block.splitlines()[1:]]
+    found = [label for label in printed if label in shown]
+    assert [label for label in found if shown[label] is Shown.FULL] == []
+    missing = {label for label in shown if shown[label] is Shown.SHORT} - set(found)
+    assert missing == {"dropped by the queue law"}  # the demo has none
 
 
 # A policy written as the page says
