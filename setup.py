@@ -17,10 +17,11 @@ def read_version() -> str:
     return found.group(1)
 
 
-def own_policies(folder: Path = ROOT / "fairq_ryu/policies") -> list[str]:
-    """Entry points of our policies: the classes in ``folder`` that have a name. Read as text, too."""
+def own_policies(package: Path = ROOT / "fairq_ryu") -> list[str]:
+    """Entry points of our policies: the classes in their folders that have a name. Read as text, too."""
     found = []
-    for path in sorted(folder.glob("*.py")):
+    for path in [*sorted(package.glob("policies/*.py")), *sorted(package.glob("laws/*/*.py"))]:
+        module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
         for node in ast.parse(path.read_text()).body:
             for line in node.body if isinstance(node, ast.ClassDef) else []:
                 match line:
@@ -28,7 +29,7 @@ def own_policies(folder: Path = ROOT / "fairq_ryu/policies") -> list[str]:
                         ast.AnnAssign(target=ast.Name(id="name"), value=ast.Constant(value=str(name)))
                         | ast.Assign(targets=[ast.Name(id="name")], value=ast.Constant(value=str(name)))
                     ):
-                        found.append(f"{name} = fairq_ryu.policies.{path.stem}:{node.name}")
+                        found.append(f"{name} = {module}:{node.name}")
     return found
 
 

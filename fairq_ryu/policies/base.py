@@ -246,6 +246,11 @@ def _is_own(entry: EntryPoint) -> bool:
     return entry.value.startswith("fairq_ryu.")
 
 
+def app_of(name: str) -> str:
+    """The application that ryu-manager loads for a policy of this package: a module, so without hyphens."""
+    return f"fairq_ryu.apps.{name.replace('-', '_')}"
+
+
 def find(name: str) -> type[Policy]:
     """The policy of that name. Raises :class:`UserError` if there is none, or it cannot be loaded."""
     for entry in installed():

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Parameters, Policy, find, renewal_interval
+from fairq_ryu.policies.base import Parameters, Policy, app_of, find, renewal_interval
 
 ROLE = "role:"
 
@@ -65,8 +65,8 @@ def choose(app: str, settings: Configuration) -> PolicyChoice:
     named = settings.policy()
     if app and named and named != app:
         raise UserError(
-            f"the application is fairq_ryu.apps.{app}, but [fairq_ryu] policy = {named}",
-            f"start fairq_ryu.apps.{named}, or take that line out",
+            f"the application is {app_of(app)}, but [fairq_ryu] policy = {named}",
+            f"start {app_of(named)}, or take that line out",
         )
     if not app and not named:
         raise UserError(

@@ -65,10 +65,11 @@ def _is_there(module: str) -> bool:
 
 
 def _no_app(name: str) -> UserError:
-    from fairq_ryu.policies.base import available
+    from fairq_ryu.policies.base import app_of, available
 
     # A policy of another package has no application of its own.
-    apps = [each for each in (*available(), "policy") if _is_there(f"{APPS}{each}")]
+    modules = [app_of(each) for each in (*available(), "policy")]
+    apps = [each.removeprefix(APPS) for each in modules if _is_there(each)]
     close = closest(name.rpartition(".")[2], apps)
     remedy = f"did you mean {APPS}{close}?" if close else f"there are {APPS}{{{','.join(apps)}}}"
     return UserError(f"there is no application {name}", remedy)

@@ -36,6 +36,7 @@ def control(*names: str) -> set[str]:
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
+    "fairq_ryu/laws": ({MODEL, SETTING} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
     "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS} | ours("packet"), {"ryu"}),
@@ -208,7 +209,7 @@ def says_pure(path: Path) -> bool:
     return re.search(r"\bpure\b", docstring, re.IGNORECASE) is not None
 
 
-PURE_LAYERS = ("fairq_ryu/policies", "fairq_ryu/fabric", "fairq_ryu/packet")
+PURE_LAYERS = ("fairq_ryu/policies", "fairq_ryu/laws", "fairq_ryu/fabric", "fairq_ryu/packet")
 PURE_CONTROL = {"announcement_outcomes", "counters", "events", "syn_queue"}
 PURE = [path for path, layer in FILES if layer in PURE_LAYERS or says_pure(path)]
 IMPURE = {"asyncio", "datetime", "os", "random", "socket", "subprocess", "threading", "time", "urllib"} | RYU
@@ -216,7 +217,7 @@ IMPURE = {"asyncio", "datetime", "os", "random", "socket", "subprocess", "thread
 
 @pytest.mark.parametrize("path", PURE, ids=[str(path.relative_to(ROOT)) for path in PURE])
 def test_what_is_pure_has_no_clock_and_no_sockets(path):
-    """Policies, fabric and packet, and every module that says so of itself."""
+    """Policies, laws, fabric and packet, and every module that says so of itself."""
     assert not {module.partition(".")[0] for module in imported(path)} & IMPURE
 
 

@@ -25,7 +25,8 @@ def test_our_policies_are_found_and_installed():
     found = dict(line.split(" = ") for line in packaging.own_policies())
     windows = ["acdc", "droptail", "fairq", "fairswitch", "fixed", "iqm", "las", "rsed", "sed"]
     queues = ["afcd", "afq", "codel", "mark", "red", "sfb"]
-    assert sorted(found) == sorted(windows + queues)
+    papers = ["fairq-paper"]
+    assert sorted(found) == sorted(windows + queues + papers)
     assert found == {entry.name: entry.value for entry in base.installed() if entry.name in base.own()}
     assert {name: base.find(name).name for name in found} == {name: name for name in found}
 
@@ -42,11 +43,14 @@ class {title}:
     interval = 0.01
     {name} = "{policy}"
 """
+    places = {"one": "policies/one.py", "two": "laws/two_paper/policy.py"}
     for title, name, policy in [("One", "name", "one"), ("Two", "name: ClassVar[str]", "two")]:
-        (tmp_path / f"{policy}.py").write_text(source.format(title=title, name=name, policy=policy))
-    assert packaging.own_policies(tmp_path) == [
-        "one = fairq_ryu.policies.one:One",
-        "two = fairq_ryu.policies.two:Two",
+        file = tmp_path / "ours" / places[policy]
+        file.parent.mkdir(parents=True)
+        file.write_text(source.format(title=title, name=name, policy=policy))
+    assert packaging.own_policies(tmp_path / "ours") == [
+        "one = ours.policies.one:One",
+        "two = ours.laws.two_paper.policy:Two",
     ]
 
 

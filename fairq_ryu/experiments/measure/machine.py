@@ -23,6 +23,7 @@ from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.hostcc import controls
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import REPOSITORY
+from fairq_ryu.policies.base import app_of as own_app
 from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, has_kernel_datapath, run
 from mininet_topos.patience import patient
@@ -52,12 +53,12 @@ def _apps() -> dict[str, str]:
     """The app of each policy. Policies of other packages have no app here, even if the names are equal."""
     found: dict[str, str] = {}
     for each in importlib.metadata.entry_points(group="fairq_ryu.policies"):
-        ours = each.value.startswith("fairq_ryu.policies.")
-        app = f"fairq_ryu.apps.{each.name}" if ours else GENERIC_APP
+        ours = each.value.startswith("fairq_ryu.")
+        app = own_app(each.name) if ours else GENERIC_APP
         if _exists(app) and (ours or each.name not in found):
             found[each.name] = app
-    if _exists(f"fairq_ryu.apps.{DROPTAIL}"):
-        found[DROPTAIL] = f"fairq_ryu.apps.{DROPTAIL}"
+    if _exists(own_app(DROPTAIL)):
+        found[DROPTAIL] = own_app(DROPTAIL)
     return found
 
 

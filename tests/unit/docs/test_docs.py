@@ -115,6 +115,7 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
 
 
 WITH_A_PAGE = ["acdc", "afcd", "afq", "fairq", "fairswitch", "fixed", "iqm", "las", "sed"]
+WITH_A_PAGE += ["fairq-paper"]
 
 
 @pytest.mark.parametrize("policy", WITH_A_PAGE)
@@ -737,7 +738,7 @@ def test_every_policy_is_listed_and_has_its_page() -> None:
     for policy in {baselines.of(name).policy for name in known} - {machine.BARE}:
         page = f"docs/policies/{'peers' if policy in PEERS else policy}.md"
         assert (ROOT / page).exists()
-        assert f"fairq_ryu.apps.{policy}`" in read(page)
+        assert f"{base.app_of(policy)}`" in read(page)
         assert f"({page})" in read("README.md")
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairq_ryu import policies
+from fairq_ryu import laws, policies
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import (
     NO_WINDOWS,
@@ -319,7 +319,11 @@ def test_the_policies_are_found_by_name():
 def test_every_policy_of_the_package_is_installed():
     """The entry points are those of the last `make setup`, which is needed after a policy was added."""
     found = {}
-    for module in pkgutil.iter_modules(policies.__path__, "fairq_ryu.policies."):
+    modules = [
+        *pkgutil.iter_modules(policies.__path__, "fairq_ryu.policies."),
+        *pkgutil.walk_packages(laws.__path__, "fairq_ryu.laws."),
+    ]
+    for module in modules:
         for each in vars(importlib.import_module(module.name)).values():
             if inspect.isclass(each) and each.__module__ == module.name and "name" in vars(each):
                 found[each.name] = f"{module.name}:{each.__name__}"

@@ -53,6 +53,7 @@ def test_config_files_are_not_checked_for_other_applications(tmp_path):
     ("wrong", "meant"),
     [
         ("fairq_ryu.apps.fairqq", "did you mean fairq_ryu.apps.fairq?"),
+        ("fairq_ryu.apps.fairq-paper", "did you mean fairq_ryu.apps.fairq_paper?"),
         ("fairq_ryu.apps.rsedd", "did you mean fairq_ryu.apps.rsed?"),
         ("fairq_ryu.fairq", "did you mean fairq_ryu.apps.fairq?"),
         ("fairq_ryu.apps.fairq.app", "there are fairq_ryu.apps.{"),
@@ -66,7 +67,7 @@ def test_a_missing_application(wrong, meant):
 
 @pytest.mark.parametrize("app", [*base.own(), "policy", "controller"])
 def test_existing_applications(app):
-    manager.check([f"fairq_ryu.apps.{app}", "ryu.app.simple_switch_13", "--verbose"])
+    manager.check([base.app_of(app), "ryu.app.simple_switch_13", "--verbose"])
 
 
 @pytest.fixture

@@ -33,6 +33,11 @@ def test_our_own_have_apps_of_their_own(installed):
     assert machine.app_of("fairq") == "fairq_ryu.apps.fairq"
 
 
+def test_a_name_with_a_hyphen_has_a_module_without(installed):
+    installed(("iqm-paper", "fairq_ryu.laws.iqm_paper.policy:IqmPaper"), apps={"fairq_ryu.apps.iqm_paper"})
+    assert machine.app_of("iqm-paper") == "fairq_ryu.apps.iqm_paper"
+
+
 def test_those_of_other_packages_run_in_the_app_for_any(installed):
     points = [("buffershare", "buffershare:BufferShare"), ("controller", "theirs:Law")]
     apps = {"fairq_ryu.apps.policy", "fairq_ryu.apps.controller"}
