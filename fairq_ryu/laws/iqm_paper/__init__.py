@@ -1,0 +1,3 @@
+"""IQM as published: Abdelmoniem and Bensaou, "Incast-Aware Switch-Assisted TCP Congestion Control for Data
+Centers" (IEEE GLOBECOM 2015), section III.
+"""
