@@ -17,7 +17,15 @@ WANTED = Request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
 
 @pytest.mark.parametrize(
     ("name", "uses"),
-    [("fairq", False), ("droptail", False), ("fixed", False), ("iqm", False), ("sed", True), ("rsed", True)],
+    [
+        ("fairq", False),
+        ("droptail", False),
+        ("fixed", False),
+        ("iqm", False),
+        ("sed", True),
+        ("rsed", True),
+        ("sed-paper", True),
+    ],
 )
 def test_which_policies_use_announcements(name, uses):
     assert takes_announcements(make(name, Config())) is uses
