@@ -119,8 +119,9 @@ class SegmentState(NamedTuple):
     the other fields are not valid. ``port``: the OpenFlow port through which its segments leave;
     ``seq_next``: the sequence number behind all that it has sent (data, SYN, FIN); ``ack``: its last
     acknowledgement number; ``window``: the 16-bit window field that it sent with that number, before any
-    switch lowered it, in units of ``1 << wscale``; ``wscale``: the window scale in force (0: the ends agreed
-    on none; None: the handshake was not seen). ``tsval`` and ``tsecr``: its last timestamps (RFC 7323);
+    switch lowered it, in units of ``1 << wscale``; ``passed``: that field as this switch has passed it on;
+    ``wscale``: the window scale in force (0: the ends agreed on none; None: the handshake was not seen).
+    ``tsval`` and ``tsecr``: its last timestamps (RFC 7323);
     ``has_timestamps`` None: its segments carry timestamps that the switch could not read, so nobody can
     create a segment in its name. ``is_signed``: its segments are signed (TCP-MD5, TCP-AO), so nobody else
     can either. ``idle_ms``: the time since its last segment; ``fin``: it has sent FIN;
@@ -141,6 +142,7 @@ class SegmentState(NamedTuple):
     fin: bool = False
     rst: bool = False
     is_signed: bool = False
+    passed: int = 0
 
 
 class QueueSample(NamedTuple):

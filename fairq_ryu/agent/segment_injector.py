@@ -73,7 +73,7 @@ class SegmentInjector:
         if known is None:
             self.counts[f"dupack: {UNKNOWN_ADDRESSES}"] += 1
         else:
-            found = tcp_build.duplicates(self._at_port(known, state), state, state.window)
+            found = tcp_build.duplicates(self._at_port(known, state), state)
             self._send("dupack", state.port, found)
 
     def _at_port(self, known: tcp_build.Addressing, state: SegmentState) -> tcp_build.Addressing:

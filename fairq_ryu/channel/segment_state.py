@@ -1,6 +1,6 @@
 """The segment-state multipart: the last segment of single directions, from which an ACK can be created.
 
-Request body: one 40-byte key for each requested direction, at most :data:`MAX_KEYS`. Reply body: one 72-byte
+Request body: one 40-byte key for each requested direction, at most :data:`MAX_KEYS`. Reply body: one 76-byte
 record for each key, in their order. Network byte order; addresses as in the flow records.
 """
 
@@ -20,7 +20,7 @@ EXP_TYPE_SEGMENTS = 3
 MAX_KEYS = 512
 
 _KEY = struct.Struct("!16s16sHHBxH")
-_STATE = struct.Struct("!IIIIHBxIII")
+_STATE = struct.Struct("!IIIIHBxIIIHxx")
 KEY_SIZE = _KEY.size
 RECORD_SIZE = _KEY.size + _STATE.size
 
@@ -88,6 +88,7 @@ def encode_state(state: SegmentState) -> bytes:
         state.tsval,
         state.tsecr,
         state.idle_ms,
+        state.passed,
     )
 
 
@@ -102,7 +103,7 @@ def decode_reply(data: bytes) -> list[SegmentState]:
         raise ValueError(f"a segment-state reply is a multiple of {RECORD_SIZE} bytes, not {len(data)}")
     states = []
     for at in range(0, len(data), RECORD_SIZE):
-        port, flags, seq_next, ack, window, wscale, tsval, tsecr, idle_ms = _STATE.unpack_from(
+        port, flags, seq_next, ack, window, wscale, tsval, tsecr, idle_ms, passed = _STATE.unpack_from(
             data, at + KEY_SIZE
         )
         states.append(
@@ -121,6 +122,7 @@ def decode_reply(data: bytes) -> list[SegmentState]:
                 fin=bool(flags & FIN),
                 rst=bool(flags & RST),
                 is_signed=bool(flags & SIGNED),
+                passed=passed,
             )
         )
     return states

@@ -65,16 +65,14 @@ def window_update(known: Addressing, state: SegmentState) -> bytes | Refusal:
     return _segment(known, state, state.window)
 
 
-def duplicates(
-    known: Addressing, state: SegmentState, window: int, count: int = DUPLICATES
-) -> list[bytes] | Refusal:
-    """``count`` ACKs that are duplicates to the sender (RFC 5681 section 2).
+def duplicates(known: Addressing, state: SegmentState) -> list[bytes] | Refusal:
+    """Three ACKs that are duplicates to the sender (RFC 5681 section 2).
 
-    ``window`` is the window field of the last ACK that reached the sender, after it was lowered: with another
-    window they would be window updates, which do not count.
+    They have the window of the last ACK as it was passed on: with a larger one, the first of them would be a
+    window update, which does not count. (A smaller one, if the rule has changed since, counts on Linux.)
     """
-    segment = _segment(known, state, window)
-    return segment if isinstance(segment, Refusal) else [segment] * count
+    segment = _segment(known, state, state.passed)
+    return segment if isinstance(segment, Refusal) else [segment] * DUPLICATES
 
 
 def _refusal(known: Addressing, state: SegmentState, window: int) -> Refusal | None:

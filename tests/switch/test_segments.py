@@ -12,6 +12,7 @@ import pytest
 from fairq_ryu.agent import layout
 from fairq_ryu.channel import flow_records
 from fairq_ryu.model import SegmentState
+from fairq_ryu.packet import tcp_build
 from tests.switch import packets
 from tests.switch.packets import NOP, padded, timestamps
 from tests.switch.rig import Connection, Switch
@@ -345,6 +346,7 @@ def test_the_segment_state_of_the_channel(switch: Switch) -> None:
         tsecr=200,
         has_timestamps=True,
         idle_ms=known.idle_ms,
+        passed=100,  # 12,800 >> 7
     )
     other = switch.datapath.segment_state(flow.data_key)
     assert (other.port, other.seq_next, other.ack) == (2, flow.client_isn + 1001, flow.server_isn + 1)
@@ -353,6 +355,51 @@ def test_the_segment_state_of_the_channel(switch: Switch) -> None:
     assert (known.fin, known.rst, known.has_timestamps) == (True, False, None)
     final_ack(flow, flags="R", seq=flow.client_isn + 1001)
     assert switch.datapath.segment_state(flow.data_key).rst
+
+
+def test_duplicates_have_the_window_that_was_passed_on_also_when_the_rule_has_changed(switch: Switch) -> None:
+    """A sender takes an ACK with a larger window for a window update, and does not count it."""
+    flow = Connection(switch).open()  # scale 7
+    flow.data(1000)
+    switch.rule(2, 12_800)
+    assert flow.granted(50_000, ack=flow.client_isn + 1001) == 100
+    switch.rule(2, 51_200)
+    state = switch.datapath.segment_state(flow.ack_key)
+    assert (state.window, state.passed) == (50_000, 100)
+    found = tcp_build.duplicates(
+        tcp_build.Addressing(flow.ack_key, "02:00:00:00:00:01", "02:00:00:00:00:02"), state
+    )
+    assert isinstance(found, list) and len(found) == 3
+    assert [packets.window(switch.leave(1, frame)) for frame in found] == [100] * 3
+    assert flow.granted(50_000, ack=flow.client_isn + 1001) == 400
+
+
+def test_the_window_that_was_passed_on_is_that_of_the_last_ack(switch: Switch) -> None:
+    flow = Connection(switch).open()
+
+    def passed() -> int:
+        return switch.datapath.segment_state(flow.ack_key).passed
+
+    flow.data(2000)
+    flow.ack(500, ack=flow.client_isn + 1001)
+    assert passed() == 500  # no rule
+    switch.rule(2, 12_800)
+    flow.ack(500, ack=flow.client_isn + 2001)
+    assert passed() == 100
+    switch.rule(2, 25_600)
+    assert flow.granted(500, ack=flow.client_isn + 1001) == 200  # it comes late
+    assert passed() == 100
+    flow.ack(150, ack=flow.client_isn + 2001)
+    assert passed() == 150  # less than the rule
+
+
+def test_the_window_of_a_syn_ack_is_recorded_as_later_ones_would_have_it(switch: Switch) -> None:
+    flow = Connection(switch)
+    flow.syn()
+    switch.rule(2, 12_800)
+    assert packets.window(flow.syn_ack(window=64_000)) == 12_800
+    state = switch.datapath.segment_state(flow.ack_key)
+    assert (state.window, state.passed) == (500, 100)
 
 
 def test_a_state_without_enough_for_an_ack_is_not_found(switch: Switch) -> None:

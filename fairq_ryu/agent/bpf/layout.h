@@ -206,7 +206,8 @@ struct fq_dir {
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
 	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
-	__u8 pad[3];
+	__u8 pad;
+	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 	struct fq_round round;
 };

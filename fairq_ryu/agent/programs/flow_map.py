@@ -252,6 +252,7 @@ def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], no
         fin=bool(flags & _C["FQ_FIN"]),
         rst=bool(flags & _C["FQ_RST"]),
         is_signed=bool(flags & _C["FQ_SIGNED"]),
+        passed=own.passed,
     )
 
 

@@ -138,7 +138,7 @@ class SegmentInjector:
         if known is None:
             self.counts["dupack: addresses not known"] += 1
             return
-        found = tcp_build.duplicates(self._at_receiver(flow, known), state, state.window)
+        found = tcp_build.duplicates(self._at_receiver(flow, known), state)
         self._send(flow, "dupack", found)
 
     def reinject(self, port: PortKey, frame: bytes, tsecr: int | None) -> None:

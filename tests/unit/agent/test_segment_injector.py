@@ -94,10 +94,10 @@ def test_a_port_that_takes_nothing_is_counted():
     assert injector.counts == {f"wake: {NOT_SENT}": 1}
 
 
-def test_three_duplicates_of_the_last_ack():
+def test_three_duplicates_of_the_last_ack_with_the_window_that_was_passed_on():
     data, injector = made()
-    injector.send_duplicates(KNOWN.reversed, state())
-    wanted = tcp_build.window_update(KNOWN, state())
+    injector.send_duplicates(KNOWN.reversed, state(passed=22))
+    wanted = tcp_build.window_update(KNOWN, state(window=22))
     assert data.frames == [(1, wanted)] * 3
     injector.send_duplicates(None, state())
     assert injector.counts == {"dupack": 1, f"dupack: {UNKNOWN_ADDRESSES}": 1}

@@ -34,6 +34,8 @@ STATES = st.builds(
     U32,
     FLAG,
     FLAG,
+    FLAG,
+    U16,
 )
 KEY = FlowKey("10.0.0.1", "10.0.0.2", 0x1234, 80)
 KEY_BYTES = (
@@ -48,13 +50,13 @@ KEY_BYTES = (
 def test_a_key_and_a_state_on_the_wire():
     assert segment_state.encode_request([KEY]) == KEY_BYTES
     assert len(KEY_BYTES) == segment_state.KEY_SIZE == 40
-    state = SegmentState(KEY, True, 1, 2, 3, 4, 5, 6, 7, True, 8, fin=True)
+    state = SegmentState(KEY, True, 1, 2, 3, 4, 5, 6, 7, True, 8, fin=True, passed=9)
     data = segment_state.encode_reply([state])
-    assert len(data) == segment_state.RECORD_SIZE == 72
-    assert data == KEY_BYTES + struct.pack("!4IHBB3I", 1, 1 | 2 | 8, 2, 3, 4, 5, 0, 6, 7, 8)
+    assert len(data) == segment_state.RECORD_SIZE == 76
+    assert data == KEY_BYTES + struct.pack("!4IHBB3IHH", 1, 1 | 2 | 8, 2, 3, 4, 5, 0, 6, 7, 8, 9, 0)
     signed = state._replace(fin=False, is_signed=True)
     data = segment_state.encode_reply([signed])
-    assert data == KEY_BYTES + struct.pack("!4IHBB3I", 1, 1 | 2 | 32, 2, 3, 4, 5, 0, 6, 7, 8)
+    assert data == KEY_BYTES + struct.pack("!4IHBB3IHH", 1, 1 | 2 | 32, 2, 3, 4, 5, 0, 6, 7, 8, 9, 0)
     assert segment_state.decode_reply(data) == [signed]
 
 
@@ -77,9 +79,9 @@ def test_too_many():
         segment_state.decode_request(KEY_BYTES * (segment_state.MAX_KEYS + 1))
 
 
-@given(st.binary(max_size=200))
+@given(st.binary(max_size=240))
 def test_any_bytes_are_decoded_or_refused(data):
-    for decode, size in ((segment_state.decode_request, 40), (segment_state.decode_reply, 72)):
+    for decode, size in ((segment_state.decode_request, 40), (segment_state.decode_reply, 76)):
         versions = [data[at + 36] for at in range(0, len(data) // size * size, size)]
         if len(data) % size or set(versions) - {4, 6}:
             with pytest.raises(ValueError, match=r"segment-state|IP version"):

@@ -31,6 +31,7 @@ class State(NamedTuple):
     fin: bool = False
     rst: bool = False
     is_signed: bool = False
+    passed: int = 0
 
 
 def link(key: FlowKey = DATA4, tags: tuple[int, ...] = ()) -> tcp_build.Addressing:
@@ -96,7 +97,7 @@ def test_addresses_are_taken_from_any_copied_segment():
 
 
 def test_duplicates_are_three_equal_acks_with_the_last_lowered_window():
-    frames = tcp_build.duplicates(link(), State(), 11)
+    frames = tcp_build.duplicates(link(), State(passed=11))
     assert isinstance(frames, list)
     assert len(frames) == tcp_build.DUPLICATES == 3
     assert len(set(frames)) == 1
@@ -126,7 +127,7 @@ def test_duplicates_are_three_equal_acks_with_the_last_lowered_window():
 def test_without_enough_state_nothing_is_built(change, why):
     state = State()._replace(**change)
     assert tcp_build.window_update(link(), state) is why
-    assert tcp_build.duplicates(link(), state, 0) is why
+    assert tcp_build.duplicates(link(), state) is why
 
 
 def test_a_window_that_the_receiver_closed_is_not_opened():
@@ -134,9 +135,9 @@ def test_a_window_that_the_receiver_closed_is_not_opened():
 
 
 def test_a_window_is_never_raised():
-    assert tcp_build.duplicates(link(), State(window=502), 503) is tcp_build.Refusal.WINDOW
-    assert tcp_build.duplicates(link(), State(window=502), -1) is tcp_build.Refusal.WINDOW
-    assert isinstance(tcp_build.duplicates(link(), State(window=502), 502), list)
+    assert tcp_build.duplicates(link(), State(window=502, passed=503)) is tcp_build.Refusal.WINDOW
+    assert tcp_build.duplicates(link(), State(window=502, passed=-1)) is tcp_build.Refusal.WINDOW
+    assert isinstance(tcp_build.duplicates(link(), State(window=502, passed=502)), list)
 
 
 numbers = st.integers(0, (1 << 32) - 1)
@@ -161,9 +162,9 @@ keys = st.one_of(
     data=st.data(),
 )
 def test_any_segment_has_right_checksums_and_only_known_values(key, seq, ack, window, stamps, data):
-    state = State(key, True, seq, ack, window, *(stamps or (0, 0)), stamps is not None)
     lowered = data.draw(st.integers(0, window))
-    frames = tcp_build.duplicates(link(key), state, lowered)
+    state = State(key, True, seq, ack, window, *(stamps or (0, 0)), stamps is not None, passed=lowered)
+    frames = tcp_build.duplicates(link(key), state)
     assert isinstance(frames, list)
     for frame, wanted in [(made(tcp_build.window_update(link(key), state)), window), (frames[0], lowered)]:
         assert_checksums(frame, 0, key.version)

@@ -107,7 +107,7 @@ static __always_inline void note_segment(const struct segment *s, struct fq_dir 
 	edge = s->ack_seq + ((__u32)window << scale);
 	if (!(flags & (FQ_ACK | FQ_KNOWN)) || (__s32)(edge - own->edge) > 0)
 		own->edge = edge;
-	own->window = window;
+	own->window = own->passed = window;
 	flags |= FQ_ACK;
 	set_flags(own, flags & ~old);
 	clear_flags(own, old & ~flags);

@@ -155,6 +155,11 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 
 	if (!write_window(skb, s, &old_window, &new_window))
 		return;
+	if (s->ack_seq ==
+	    own->ack) /* not one that arrives late: its window is not recorded either */
+		own->passed = s->syn && own->flags & peer->flags & FQ_WS
+				      ? steps >> (own->wscale & 15)
+				      : steps;
 	ADD(port->rewritten, 1);
 	ADD(own->rewritten, 1);
 	if (counter)
