@@ -151,13 +151,15 @@ class Policy(Protocol):
 class Recovery:
     """How segments that a port's queue has dropped are recovered. ``dupack``: three duplicate ACKs are sent
     to the source; ``reinject``: the segment is sent again. At most ``bytes`` of dropped packets are stored
-    for each port, and none for longer than ``age`` seconds.
+    for each port, and none for longer than ``age`` seconds. ``by_agent``: the agent of the port's switch does
+    it, at once, where it can; otherwise the controller, to which the agent sends each dropped packet.
     """
 
     dupack: bool
     reinject: bool
     bytes: int
     age: float
+    by_agent: bool = True
 
 
 def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:

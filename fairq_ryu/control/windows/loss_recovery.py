@@ -1,8 +1,8 @@
 """Recovery of packets that queues have dropped, as policies want it for their ports.
 
 The agent of a port recovers its losses by itself; this module tells it how, and adds up what it reports. An
-agent of an earlier version cannot, and with the setting ``segments_from = controller`` none does. Then
-the controller recovers the losses, as follows.
+agent of an earlier version cannot, with the setting ``segments_from = controller`` none does, and a policy
+may want the controller to do it (``Recovery.by_agent``). Then the controller recovers the losses, as follows.
 
 :mod:`fairq_ryu.fabric.recovery.recovery` decides what is done about a loss. This module passes the reports of
 agents to it and carries out its actions: duplicate ACKs and reinjected segments by the
@@ -57,6 +57,8 @@ class LossRecovery(WindowPart):
         if not link.injects:
             return []
         wanted = self._engine.recovery(port)
+        if wanted is not None and not wanted.by_agent:
+            wanted = None
         if wanted is None and not link.drops.recovers(port.port):
             return []  # most ports: asked after each of their samples
         thresholds = self._engine.thresholds(port)

@@ -115,7 +115,7 @@ def test_the_table_of_every_setting_is_the_code_s() -> None:
 
 
 WITH_A_PAGE = ["acdc", "afcd", "afq", "fairq", "fairswitch", "fixed", "iqm", "las", "sed"]
-WITH_A_PAGE += ["fairq-paper", "iqm-paper", "sed-paper"]
+WITH_A_PAGE += ["fairq-paper", "iqm-paper", "sed-paper", "rsed-paper"]
 
 
 @pytest.mark.parametrize("policy", WITH_A_PAGE)

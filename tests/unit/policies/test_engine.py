@@ -329,7 +329,7 @@ def test_every_policy_of_the_package_is_installed():
                 found[each.name] = f"{module.name}:{each.__name__}"
     assert {entry.name: entry.value for entry in base.installed() if entry.name in base.own()} == found
     # RSED extends SED, those of queue laws extend a class of theirs, and two of them one that extends that.
-    later = ["rsed", "codel", "mark", "red", "sfb", "afcd", "afq"]
+    later = ["rsed", "rsed-paper", "codel", "mark", "red", "sfb", "afcd", "afq"]
     assert base.own() == [*sorted(set(found) - set(later)), *later]
 
 

@@ -25,6 +25,7 @@ WANTED = Request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
         ("sed", True),
         ("rsed", True),
         ("sed-paper", True),
+        ("rsed-paper", True),
     ],
 )
 def test_which_policies_use_announcements(name, uses):

@@ -69,7 +69,7 @@ def site() -> RestSite:
 
 # Reading
 
-PAPERS = ["fairq-paper", "iqm-paper", "sed-paper"]
+PAPERS = ["fairq-paper", "iqm-paper", "sed-paper", "rsed-paper"]
 
 
 @pytest.fixture(scope="module", params=["droptail", "fairq", "fairswitch", "iqm", "sed", "rsed", *PAPERS])
@@ -114,7 +114,9 @@ def test_rows_match_their_models(full, path, model: type[Row]):
 
 def test_the_gif_table_matches_its_model(full):
     answer = get(full, "/v1/gif")
-    assert bool(answer["gif"]) == (full.windows.engine.policy.name in ("sed", "rsed", "sed-paper"))
+    assert bool(answer["gif"]) == (
+        full.windows.engine.policy.name in ("sed", "rsed", "sed-paper", "rsed-paper")
+    )
     Gif.model_validate(answer)
 
 

@@ -318,6 +318,36 @@ def test_the_controller_recovers_for_an_agent_of_an_earlier_version(monkeypatch)
     assert net.windows.recovery.outcomes["reinjected"] == 1
 
 
+def test_the_controller_recovers_where_the_policy_wants_that():
+    """The packet comes by packet-in, three duplicates go by packet-out, with the window last passed on."""
+    net = Network(Recovery(True, False, 5000, 1.0, by_agent=False))
+    net.data.segments[BACK] = net.data.segments[BACK]._replace(passed=22)
+    net.site.policy.wanted = Thresholds(CNG, 6_000, drops=True)
+    net.read()
+    assert settings(net) is None
+    assert net.server.congestion.thresholds[B.port] == Thresholds(CNG, 6_000, True)
+    frame = lost()
+    net.windows.packet_dropped(B, frame, len(frame), net.now)
+    net.deliver()
+    outs = [message.data for message in net.site.bridge.sent]
+    assert len(outs) == 3 and len(set(outs)) == 1 and window(outs[0]) == 22
+    read = parse(outs[0])
+    assert read is not None and read.tcp is not None
+    assert (read.tcp.key, read.tcp.seq, read.tcp.ack_number) == (BACK, 901, 101)
+    assert net.data.frames == [] and net.site.injector.counts == {"dupack": 1}
+
+
+def test_the_controller_takes_over_from_the_agent_with_such_a_policy():
+    net = losing()
+    assert settings(net) is not None
+    other = Obedient("other", recovery=Recovery(True, False, 5000, 1.0, by_agent=False))
+    other.wanted = Thresholds(CNG, 6_000, drops=True)
+    net.windows.use(PolicyChoice(other))
+    net.read()
+    assert settings(net) is None
+    assert net.server.congestion.thresholds[B.port] == Thresholds(CNG, 6_000, True)
+
+
 def test_a_port_that_is_removed_is_told_again_when_it_comes_back():
     net = losing()
     net.windows.port_removed(B)
