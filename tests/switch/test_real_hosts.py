@@ -9,14 +9,15 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.host import HostPrograms
-from fairq_ryu.model import WindowKind, WindowRule
+from fairq_ryu.model import FlowKey, WindowKind, WindowRule
+from fairq_ryu.packet.tcp_build import Addressing, duplicates
 from tests.support.lab import until
 from tests.switch.rig import CLONE_NEWNET, PATIENT, _check, _libc, make_port, namespace, run
 
@@ -25,6 +26,7 @@ CLIENT, SERVER = "10.7.0.1", "10.7.0.2"
 POOL = 20_000
 TCP_MD5SIG, TCP_FASTOPEN, TCP_REPAIR, TCPI_OPT_SYN_DATA = 14, 23, 19, 32
 MSG_FASTOPEN = 0x20000000
+TCP_CA_RECOVERY = 3
 
 
 class Hosts:
@@ -291,3 +293,70 @@ def test_time_wait_used_again(hosts: Hosts) -> None:
         + (hosts.programs.port_state(hosts.ports[1]).handshakes)
         == 3
     )
+
+
+class Sending(NamedTuple):
+    """What a sender knows of its losses (``struct tcp_info``)."""
+
+    unacked: int
+    duplicates: int
+    retransmitted: int
+    recovers: bool
+    timeouts: int
+
+
+def sending(client: socket.socket) -> Sending:
+    found = struct.unpack("=8B24I", client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104))
+    return Sending(found[12], found[13], found[31], found[1] == TCP_CA_RECOVERY, found[2])
+
+
+def mac_of(hosts: Hosts, address: str, interface: str) -> str:
+    hosts.enter(address)
+    try:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+            port.bind((interface, 0))
+            name: tuple[Any, ...] = port.getsockname()
+            return bytes(name[4]).hex(":")
+    finally:
+        hosts.enter()
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_sender_counts_three_duplicates_with_the_window_that_was_passed_on(
+    hosts: Hosts, remembered: bool
+) -> None:
+    """The receiver does not answer any more, and its window has become larger meanwhile. With the window that
+    was passed on, three duplicates start fast retransmit; with the larger one, the first is a window update.
+    """
+    hosts.enter(CLIENT)
+    run("sysctl", "-qw", "net.ipv4.tcp_sack=0")
+    run("ip", "route", "change", "10.7.0.0/24", "dev", "p1h", "rto_min", "60s")
+    hosts.enter()
+    hosts.programs.install_rule(2, WindowRule(WindowKind.WINDOW, 20_000), 2**63, 2)
+    listener = hosts.listen(80)
+    client = hosts.connect(80)
+    server, _ = listener.accept()
+    client.sendall(b"d" * 5000)
+    assert until(lambda: sending(client).unacked == 0)
+    hosts.enter(SERVER)
+    run("ip", "addr", "del", f"{SERVER}/24", "dev", "p2h")
+    hosts.enter()
+    hosts.programs.install_rule(2, WindowRule(WindowKind.WINDOW, 40_000), 2**63, 2)
+    client.sendall(b"e" * 8000)
+    assert sending(client).unacked >= 5
+    acks = FlowKey(SERVER, CLIENT, 80, client.getsockname()[1])
+    state = hosts.programs.segment_state(acks)
+    assert state.passed << (state.wscale or 0) <= 20_000 < state.window << (state.wscale or 0)
+    if not remembered:
+        state = state._replace(passed=state.window)
+    frames = duplicates(Addressing(acks, mac_of(hosts, SERVER, "p2h"), mac_of(hosts, CLIENT, "p1h")), state)
+    assert isinstance(frames, list)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as port:
+        port.bind(("p1", 0))
+        for frame in frames:
+            port.send(frame)
+    assert until(lambda: sending(client).duplicates >= 2)
+    if remembered:
+        assert until(lambda: sending(client).retransmitted == 1)
+    found = sending(client)
+    assert (found.recovers, found.retransmitted, found.timeouts) == (remembered, int(remembered), 0)
