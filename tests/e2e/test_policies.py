@@ -47,16 +47,21 @@ def goes_on(sink):
     return until(lambda: received(sink) >= before + 20_000)
 
 
-def wakes(lab):
-    """How many flows the agent and the controller have woken."""
-    sent = lab.status()["recovery"]["sent"].get("wake", 0)
+def spoken(lab, kind):
+    """How many segments of a kind the agent and the controller have sent to hosts."""
     with urllib.request.urlopen(f"{lab.manager.url}/metrics", timeout=20) as answer:
         ((_, told),) = [
             line.rsplit(" ", 1)
             for line in answer.read().decode().splitlines()
-            if line.startswith('fairq_spoken_total{kind="wake"}')
+            if line.startswith(f'fairq_spoken_total{{kind="{kind}"}}')
         ]
-    return {"agent": sent, "controller": float(told)}
+    return float(told)
+
+
+def wakes(lab):
+    """How many flows the agent and the controller have woken."""
+    sent = lab.status()["recovery"]["sent"].get("wake", 0)
+    return {"agent": sent, "controller": spoken(lab, "wake")}
 
 
 def still(sink, seconds):
@@ -92,6 +97,39 @@ def test_the_configuration_names_the_policy(fabric, policy):
     assert {row["policy"] for row in show(lab, "ports")} == {policy}
     sink, _ = lab.bulk()
     assert until(lambda: received(sink) > 2_000_000)
+    assert "Traceback" not in lab.manager.text
+
+
+def test_fairq_as_published_sets_the_window_of_a_port_while_it_has_flows(fabric):
+    lab = fabric("fairq_paper")
+    sink, source = lab.bulk()
+    assert until(lambda: received(sink) > 2_000_000)
+    rule = lab.port_status()["rule"]
+    assert rule["kind"] == "window" and rule["bytes"] > 0
+    assert until(lambda: lab.port_status()["rewritten"] > 100)
+    (row,) = [row for row in show(lab, "ports") if row["port"] == lab.port]
+    assert (row["policy"], row["law"], row["target_bytes"]) == ("fairq-paper", "controller", 15_000)
+    end(source)
+    end(sink)
+    assert until(lambda: not lab.port_status()["rule"])
+    assert "Traceback" not in lab.manager.text
+
+
+def test_iqm_as_published_sets_no_window_outside_an_incast(fabric):
+    lab = fabric("iqm_paper")
+    sink, _ = lab.bulk()
+    assert until(lambda: received(sink) > 5_000_000)
+    assert not lab.port_status()["rule"]
+    assert "Traceback" not in lab.manager.text
+
+
+def test_rsed_as_published_reports_losses_to_the_controller_which_sends_duplicates(fabric):
+    lab = fabric("rsed_paper")
+    sinks = [lab.bulk(host, port)[0] for host, port in (("h1", 5001), ("h2", 5002))]
+    assert all(until(lambda sink=sink: received(sink) > 2_000_000) for sink in sinks)
+    assert until(lambda: any(row["flow_windows"] for row in show(lab, "ports")), step=0.01)
+    assert until(lambda: spoken(lab, "dupack") > 0)
+    assert not lab.status()["recovery"]["sent"].get("dupack"), "no agent has sent them"
     assert "Traceback" not in lab.manager.text
 
 

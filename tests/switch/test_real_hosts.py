@@ -337,6 +337,7 @@ def test_a_sender_counts_three_duplicates_with_the_window_that_was_passed_on(
     client = hosts.connect(80)
     server, _ = listener.accept()
     client.sendall(b"d" * 5000)
+    assert server.recv(5000, socket.MSG_WAITALL) == b"d" * 5000
     assert until(lambda: sending(client).unacked == 0)
     hosts.enter(SERVER)
     run("ip", "addr", "del", f"{SERVER}/24", "dev", "p2h")

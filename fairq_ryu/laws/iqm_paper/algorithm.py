@@ -39,19 +39,23 @@ class Algorithm1:
         """A flow starts, with segments of ``size`` bytes."""
         if self.max_size < size:  # 3
             self.max_size = size  # 4
+        # 5: end if
         # 6: if SYN_bit_set(P) then
         self.beta = self.beta + 1  # 7
+        # 8: end if
 
     def fin(self) -> None:
         """A flow ends."""
         # 9: if FIN_bit_set(P) then
         self.beta = max(0, self.beta - 1)  # 10
+        # 11: end if
 
     def receive_window(self) -> int | None:
         """What lines 12 to 14 write into an ACK; None: nothing."""
-        # 12: if ACK_bit_set(P) and
+        # 12: if ACK_bit_set(P) and Incast_flag then
         if self.incast_flag:
             return self.max_size  # 13: Rwnd(P) <- Max_Size
+        # 14: end if
         return None
 
     # 15: case Incast_Detection_Timeout:
@@ -60,10 +64,13 @@ class Algorithm1:
         """T_i has passed; the queue is ``q_len`` bytes long."""
         if q_len < self.alpha * self.q_limit:  # 16
             self.incast_flag = False  # 17
+        # 18: end if
         extra_traffic = self.beta * self._initial_cwnd() + q_len  # 19
         if extra_traffic > self.q_limit:  # 20
             self.incast_flag = True  # 21
-        self.beta = 0  # 23; the caller restarts the timer
+        # 22: end if
+        self.beta = 0  # 23: ...; Restart Incast detection timer T_i (the next reading of the queue)
+        # 24: end switch
 
     def _initial_cwnd(self) -> int:
         """Section II: x * MSS."""

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.laws.fairq_paper import algorithm as source
 from fairq_ryu.laws.fairq_paper.algorithm import Algorithm1
+from tests.support.listings import line_numbers
 
 LIMIT, TARGET, M, MSS = 100_000, 25_000, 4, 1000
 
@@ -136,3 +138,7 @@ def test_starts_and_ends_share_alpha_q_limit_among_the_flows(events: list[str]) 
         elif algorithm.q_fcount:
             algorithm.fin()
         assert algorithm.receive_window() * max(1, algorithm.q_fcount) == pytest.approx(TARGET)
+
+
+def test_the_file_has_every_line_of_the_listing_in_its_order() -> None:
+    assert line_numbers(source) == list(range(1, 32))

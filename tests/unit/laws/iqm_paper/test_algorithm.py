@@ -8,7 +8,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.laws.iqm_paper import algorithm as source
 from fairq_ryu.laws.iqm_paper.algorithm import Algorithm1
+from tests.support.listings import line_numbers
 
 LIMIT, CALM, MSS = 100_000, 20_000, 1000
 
@@ -116,3 +118,7 @@ def test_the_flag_is_that_of_the_text(events: list[str | int]) -> None:
             flag = overflows or (flag and 5 * event >= LIMIT)
             sums = [0]
         assert algorithm.incast_flag is flag
+
+
+def test_the_file_has_every_line_of_the_listing_in_its_order() -> None:
+    assert line_numbers(source) == list(range(1, 25))

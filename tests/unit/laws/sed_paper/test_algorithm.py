@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.laws.sed_paper import algorithm as source
 from fairq_ryu.laws.sed_paper.algorithm import (
     Algorithm1,
     State,
@@ -21,6 +22,7 @@ from fairq_ryu.laws.sed_paper.algorithm import (
 from fairq_ryu.model import Announcement, FlowInfo, FlowKey, FlowProgress
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from tests.support.fakes import info
+from tests.support.listings import line_numbers
 
 RTT, TWIN, MSS = 0.001, 30_000.0, 1000
 A, B, C, D = (FlowKey("10.0.0.1", "10.0.0.2", number, 80) for number in range(1, 5))
@@ -214,3 +216,7 @@ def test_a_dropped_flow_stays_dropped_until_it_ends_or_is_announced_anew() -> No
     assert law.dropped == set()
     law.connection_created(flow(A), 0.7)
     assert law.windows == pytest.approx({A: 15_000, B: 15_000})
+
+
+def test_the_file_has_every_line_of_the_listing_in_its_order() -> None:
+    assert line_numbers(source) == list(range(1, 29))
