@@ -3,15 +3,16 @@
 Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (Tsinghua Science and
 Technology 21(5), 2016), section 3. The text that we have has lost both listings. Section 3.4 describes
 Algorithm 1, and section 3.6 Algorithm 2 with the numbers of most of its lines (2-4, 6-8, 10-12, 13-17,
-26-28). The statements stand here in that order, and their names are those of the text.
+26-28). The statements stand here in that order, and their names are those of the text. Which statement has
+which number within such a range is our reading of it, and so are lines 1, 5 and 9.
 
 What the text leaves open, and what we chose:
 
 - ``RTT_avg`` is "the average RTT of all N flows". How the controller learns it is not said; the experiments
   have one value (Table 1). It is a parameter.
 - Lines 2-4: "we drop the flow if the deadline is missed". The controller cannot end a connection of others:
-  the window of a dropped flow is 0 from then on, also in NOM. It is dropped when Algorithm 2
-  runs, and no sooner.
+  the window of a dropped flow is 0 from then on, also in NOM. It is dropped when Algorithm 2 runs, and no
+  sooner.
 - Lines 6-8 come before the flows with deadlines: "assign a base rate for non-deadline flows first" (section
   3.2). Each gets it, even if Twin is used up.
 - A flow needs a size *and* a deadline to be a deadline flow. When all its bytes are acknowledged, it is a
