@@ -111,12 +111,15 @@ class FlowMap:
 
     def enter(self, keys: bytes, flows: bytes, ports: Collection[int]) -> int:
         """Enter connections, as :meth:`lasting` returns them, that are not there and leave by ``ports``
-        (interface indices). Returns how many.
+        (interface indices). Returns how many. Their ports, whose counters are new, count them with their next
+        data.
         """
         width, size = KEY_WIDTH, ctypes.sizeof(layout.fq_flow)
         entered = 0
         for row in range(len(keys) // width):
             flow = layout.fq_flow.from_buffer_copy(flows, row * size)
+            for each in flow.dir:
+                each.epoch = each.sharing_epoch = each.young_epoch = 0
             # Other interfaces belong to another network, in which addresses may be the same.
             if any(device_of(each.ifindex) in ports for each in flow.dir):
                 entered += self.map.add(layout.fq_flow_key.from_buffer_copy(keys, row * width), flow)
