@@ -16,7 +16,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 import fairq_ryu.apps
 from fairq_ryu.channel import port_settings
 from fairq_ryu.openflow import pipeline
-from fairq_ryu.policies.base import available
+from fairq_ryu.policies.base import app_of, available
 from fairq_ryu.port_settings import PortSettings, VlanMode
 from fairq_ryu.rest.resources import RESOURCES
 from tests.fuzz import messages
@@ -24,9 +24,16 @@ from tests.support import rest_answers
 from tests.support.whole_controller import BACKLOG, BUFFER, CLIENT, SERVER, Errors, WholeController
 
 FOLDER = Path(fairq_ryu.apps.__file__).parent
-OURS = [name for name in available() if (FOLDER / f"{name}.py").exists()]
+
+
+def module_of(policy: str) -> str:
+    """The module of a policy's application, in :mod:`fairq_ryu.apps`."""
+    return app_of(policy).rpartition(".")[2]
+
+
+OURS = [name for name in available() if (FOLDER / f"{module_of(name)}.py").exists()]
 EVERY_WAY = [
-    *((name, "", name) for name in OURS),
+    *((module_of(name), "", name) for name in OURS),
     *(("policy", f"[fairq_ryu]\npolicy = {name}\n", name) for name in available()),
 ]
 
@@ -55,8 +62,9 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
 
 
 def test_every_policy_of_the_project_has_an_application():
-    policies = {path.stem for path in FOLDER.glob("*.py") if "policy_name" in path.read_text()}
-    assert policies - {"controller"} == set(OURS) == set(available())
+    modules = {path.stem for path in FOLDER.glob("*.py") if "policy_name" in path.read_text()}
+    assert modules - {"controller"} == {module_of(each) for each in OURS}
+    assert set(OURS) == set(available())
 
 
 def test_the_answers_are_those_of_the_schema(make):
