@@ -122,28 +122,45 @@ def show(result: Mapping[str, Any], full: bool, console: Console | None = None) 
     console = console or Console()
     parts = sections(result, full)
     lines = [line for part in parts for line in part]
+    listed = [heading(result), *lines]
+    widths = [max(len(line[place]) for line in listed) for place in range(len(listed[0]))]
     if not console.is_terminal:
-        listed = [heading(result), *lines]
-        widths = [max(len(line[place]) for line in listed) for place in range(len(listed[0]))]
         for line in listed:
             _label, *values = (text.rjust(width) for text, width in zip(line, widths, strict=True))
             console.out(line[0].ljust(widths[0]), *values, sep="  ", highlight=False)
     else:
-        table = Table(title=result["scenario"]["title"], title_justify="left")
-        for place, name in enumerate(heading(result)):
-            table.add_column(name, justify="right" if place else "left", no_wrap=True)
-        for part in parts:
-            # As Text, because Rich would interpret the "[ms]" of a plain string as markup.
-            for line in part:
-                table.add_row(*map(Text, line))
-            table.add_section()
-        console.print(table)
+        for places in _tables(widths, console.width):
+            table = Table(title=result["scenario"]["title"], title_justify="left")
+            for place in (0, *places):
+                table.add_column(listed[0][place], justify="right" if place else "left", no_wrap=True)
+            for part in parts:
+                # As Text, because Rich would interpret the "[ms]" of a plain string as markup.
+                for line in part:
+                    table.add_row(*(Text(line[place]) for place in (0, *places)))
+                table.add_section()
+            console.print(table)
     for remark in remarks(result):
         console.out(remark, highlight=False)
     count = sum(map(len, sections(result, full=True)))
     if len(lines) < count:
         hint = f"{len(lines)} of {count} rows; `fairq report DIR --full` prints all"
         console.out(f"{hint}, result.json has every figure.", highlight=False)
+
+
+def _tables(widths: Sequence[int], most: int) -> list[list[int]]:
+    """The columns of policies, by place, in tables of at most ``most`` characters each, labels included."""
+    tables: list[list[int]] = []
+    # Rich adds a line and two spaces to each column, and a line at the end.
+    begun = widths[0] + 4
+    left = 0
+    for place in range(1, len(widths)):
+        taken = widths[place] + 3
+        if taken > left:
+            tables.append([])
+            left = most - begun
+        tables[-1].append(place)
+        left -= taken
+    return tables
 
 
 def remarks(result: Mapping[str, Any]) -> Iterator[str]:

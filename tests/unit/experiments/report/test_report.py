@@ -277,11 +277,14 @@ def test_the_table_on_a_pipe_is_plain_columns():
     assert "\x1b" not in out.getvalue()
 
 
+@pytest.mark.parametrize("width", [120, 50])
 @pytest.mark.parametrize("full", [False, True])
-def test_the_table_on_a_terminal_has_the_same_figures(full):
+def test_the_table_on_a_terminal_has_the_same_figures(full, width):
+    """On a narrow one there are several tables, each with the labels of the rows."""
     out = io.StringIO()
     whole = json.loads(STORED.read_text())
-    table.show(whole, full, Console(file=out, force_terminal=True, width=120))
+    table.show(whole, full, Console(file=out, force_terminal=True, width=width))
+    assert (out.getvalue().count("mice FCT p99 [ms]") > 1) == (width == 50)
     for line in [*table.rows(whole, full), *table.ratio_rows(whole, full)]:
         for text in line:
             assert text in out.getvalue()
