@@ -16,10 +16,11 @@ from typing import TypeAlias
 
 ROOT = Path(__file__).resolve().parents[2]
 _MARKED = re.compile(
-    r"(?P<mark><!-- (?P<what>table|dump) (?P<words>[^:>]+): make docs -->\n)(?P<old>(?:(?!<!--).)*)"
-    r"(?P<end><!-- end of (?P=what) -->)",
-    re.DOTALL,
+    r"^(?P<mark><!-- (?P<what>table|dump) (?P<words>[^:>]+): make docs -->\n)(?P<old>(?:(?!<!--).)*)"
+    r"(?P<end><!-- end of (?P=what) -->)$",
+    re.DOTALL | re.MULTILINE,
 )
+_BEGIN = re.compile(r"^<!-- .*: make docs -->$", re.MULTILINE)
 
 Row: TypeAlias = tuple[str, ...]
 
@@ -97,6 +98,6 @@ def written(text: str, makers: Mapping[str, Maker], dumps: Mapping[str, bytes]) 
             raise ValueError(f"{found['what']} {found['words']}: {reason}") from error
         return found["mark"] + new + found["end"]
 
-    if len(_MARKED.findall(text)) != text.count(": make docs -->"):
+    if len(_MARKED.findall(text)) != len(_BEGIN.findall(text)):
         raise ValueError("a mark has no end")
     return _MARKED.sub(fill, text)
