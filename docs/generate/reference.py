@@ -1,4 +1,4 @@
-"""The tables of settings, metrics, the REST interface, experiments and the interface of policies."""
+"""The tables of settings, metrics, REST, experiments, machines and what a policy implements."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from fairq_ryu.rest.openapi import document
 from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.rest.schema.requests import MAX_LIMIT
 from fairq_ryu.setting import Setting
+from tests.vm import results
 
 _API = document(RESOURCES, MAX_LIMIT)
 SCHEMAS: Mapping[str, Any] = _API["components"]["schemas"]
@@ -195,6 +196,19 @@ def arguments(old: Old, module: str) -> Rows:
             # None is explained in the page.
             rows.append((f"`{name}`", unit, default if each.default is None else str(each.default), meaning))
     return rows
+
+
+# Machines
+
+
+def machines(_old: Old) -> Rows:
+    """What was run where."""
+    return results.machine_table(results.Results.read(results.FILE))
+
+
+def objects(_old: Old) -> Rows:
+    """What kernels say of the eBPF programs."""
+    return results.object_table(results.Results.read(results.FILE))
 
 
 # What a policy implements, and what it is told

@@ -23,25 +23,29 @@ from fairq_ryu.config import loader
 from fairq_ryu.experiments import baselines, scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result
-from fairq_ryu.experiments.workloads.common.rows import Shown
+from fairq_ryu.experiments.workloads.common.rows import Row, Shown
 from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.fabric.topology import hosts
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.policies import base, governed_port
 from tests.support.documents import ROOT, blocks, read
 
-PAGES = pages()
+TEXTS = {page: page.read_text(encoding="utf-8") for page in pages()}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def shell_lines(text: str) -> list[str]:
+    """The lines of the page's shell blocks; one that is continued is one line."""
+    return [line for b in blocks(text, "(?:sh|console)") for line in b.replace("\\\n", " ").splitlines()]
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
 def test_configuration_examples_are_accepted(page: Path, tmp_path: Path) -> None:
-    for text in blocks(page.read_text(encoding="utf-8"), "ini"):
-        file = tmp_path / "example.conf"
-        file.write_text(text)
-        loader.load([file])
+    for text in blocks(TEXTS[page], "ini"):
+        (tmp_path / "example.conf").write_text(text)
+        loader.load([tmp_path / "example.conf"])
 
 
-# Commands
+# Commands and names
 
 
 def subparsers() -> dict[str, argparse.ArgumentParser]:
@@ -49,20 +53,30 @@ def subparsers() -> dict[str, argparse.ArgumentParser]:
     return dict(action.choices)
 
 
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Every `fairq ...` command of every page, with its page."""
-    names = "|".join(subparsers())
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        lines = [
-            line
-            for block in blocks(text, "(?:sh|console)")
-            for line in block.replace("\\\n", " ").splitlines()
-        ]
-        lines += re.findall(r"`([^`\n]+)`", text)
-        for line in lines:
-            if found := re.search(rf"(?:^|[\s/])fairq ((?:{names})(?=\s|$)[^|&;>#]*)", line):
-                yield page.name, shlex.split(found[1])
+def test_commands_and_options_in_the_pages_exist() -> None:
+    known, seen = subparsers(), set()
+    command = re.compile(rf"(?:^|[\s/])fairq ((?:{'|'.join(known)})(?=\s|$)[^|&;>#]*)")
+    for page, text in TEXTS.items():
+        lines = [*shell_lines(text), *re.findall(r"`([^`\n]+)`", text)]
+        for name, *words in (shlex.split(found[1]) for line in lines if (found := command.search(line))):
+            seen.add(name)
+            options = {option for action in known[name]._actions for option in action.option_strings}
+            used = {word.split("=")[0] for word in words if word.startswith("--")}
+            assert used <= options, f"{page.name}: fairq {name} {' '.join(words)}"
+    assert seen == set(known), "a command is described nowhere"
+
+
+def test_runs_in_the_pages_have_a_directory_for_the_result() -> None:
+    """A block can be copied as it is; a command within a sentence may be a part of one."""
+    lines = [line for text in TEXTS.values() for line in shell_lines(text)]
+    runs = [line for line in lines if "/fairq run " in line and "--list" not in line]
+    assert runs and [line for line in runs if "--out" not in line] == []
+
+
+def test_make_targets_in_the_pages_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.M))
+    for page, text in TEXTS.items():
+        assert set(re.findall(r"`make ([a-z-]+)`", text)) <= targets, page.name
 
 
 def test_the_files_that_the_tour_names_exist() -> None:
@@ -73,43 +87,10 @@ def test_the_files_that_the_tour_names_exist() -> None:
     assert [each for each in named if not any((place / each).exists() for place in places)] == []
 
 
-def test_commands_and_options_in_the_pages_exist() -> None:
-    known = subparsers()
-    seen = set()
-    for page, words in commands():
-        seen.add(words[0])
-        options = {option for action in known[words[0]]._actions for option in action.option_strings}
-        for word in words[1:]:
-            if word.startswith("--"):
-                assert word.split("=")[0] in options, f"{page}: fairq {' '.join(words)}"
-    assert seen == set(known), "a command is described nowhere"
-
-
-def test_runs_in_the_pages_have_a_directory_for_the_result() -> None:
-    """A block can be copied as it is; a command within a sentence may be a part of one."""
-    runs = [
-        line
-        for page in PAGES
-        for block in blocks(page.read_text(encoding="utf-8"), "(?:sh|console)")
-        for line in block.replace("\\\n", " ").splitlines()
-        if "/fairq run " in line and "--list" not in line
-    ]
-    assert runs and [line for line in runs if "--out" not in line] == []
-
-
-def test_make_targets_in_the_pages_exist() -> None:
-    targets = set(re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.M))
-    for page in PAGES:
-        for target in re.findall(r"`make ([a-z-]+)`", page.read_text(encoding="utf-8")):
-            assert target in targets, f"{page.name}: make {target}"
-
-
 def test_links_and_pictures_lead_somewhere() -> None:
-    for page in PAGES:
-        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
-        for target in re.findall(r"\]\(([^)]+)\)", text):
-            if re.match(r"https?://", target):
-                continue
+    for page, whole in TEXTS.items():
+        text = re.sub(r"^```.*?^```$", "", whole, flags=re.M | re.S)
+        for target in re.findall(r"\]\((?!https?://)([^)]+)\)", text):
             path, _, anchor = target.partition("#")
             file = page.parent / path if path else page
             assert file.exists(), f"{page.name}: {target}"
@@ -117,18 +98,6 @@ def test_links_and_pictures_lead_somewhere() -> None:
                 headings = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.M)
                 slugs = {re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings}
                 assert anchor in slugs, f"{page.name}: {target}"
-
-
-# Experiments
-
-
-def test_scenario_examples_are_accepted(tmp_path: Path) -> None:
-    examples = blocks(read("docs/experiments.md"), "toml")
-    assert examples
-    for text in examples:
-        file = tmp_path / "example.toml"
-        file.write_text(text)
-        scenario.load(str(file))
 
 
 def test_every_policy_has_its_page() -> None:
@@ -141,37 +110,50 @@ def test_every_policy_has_its_page() -> None:
         assert f"({page})" in read("README.md")
 
 
-def test_the_schema_is_named_as_in_the_code() -> None:
-    assert f"`{result.SCHEMA}`" in read("docs/experiments.md")
+# Experiments
 
 
-def test_result_tables_have_the_code_s_labels() -> None:
-    """The figures are those of a run; their labels are those of the code. Remarks follow below them."""
-    shown = [row for workload in WORKLOADS.values() for row in workload.table.rows]
-    labels = {"queue law", "TCP"} | {f"{label} [{unit}]" if unit else label for label, unit, *_ in shown}
-    for page in ("README.md", "docs/policies/fairq.md"):
-        for block in blocks(read(page), "text"):
-            if "droptail" in block:
-                names = block.split("\n", 1)[0].split()
-                lines = [line for line in block.splitlines()[1:] if line.strip()]
-                table_ends = max(place for place, line in enumerate(lines) if re.search(r"\s{2,}", line))
-                printed = [re.split(r"\s{2,}", line)[0] for line in lines[: table_ends + 1]]
-                assert printed
-                assert all(each in labels or " vs " in each for each in printed)
-                for remark in lines[table_ends + 1 :]:
-                    known = ("Means of ", *(f"{name}: " for name in names))
-                    assert remark.startswith(known) or re.match(r"\d+ of \d+ rows; `fairq report", remark)
+def test_scenario_examples_are_accepted(tmp_path: Path) -> None:
+    examples = blocks(read("docs/experiments.md"), "toml")
+    assert examples
+    for text in examples:
+        (tmp_path / "example.toml").write_text(text)
+        scenario.load(str(tmp_path / "example.toml"))
+
+
+def label(row: Row) -> str:
+    return f"{row.label} [{row.unit}]" if row.unit else row.label
+
+
+def printed_tables(page: str) -> Iterator[tuple[list[str], list[str], list[str]]]:
+    """The heads, the labels of the rows and the remarks below of each result table that a page shows."""
+    for block in blocks(read(page), "text"):
+        if "droptail" in block:
+            head, *lines = [line for line in block.splitlines() if line.strip()]
+            end = 1 + max(place for place, line in enumerate(lines) if re.search(r"\s{2,}", line))
+            yield head.split(), [re.split(r"\s{2,}", line)[0] for line in lines[:end]], lines[end:]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/policies/fairq.md"])
+def test_result_tables_have_the_code_s_labels(page: str) -> None:
+    """The figures are those of a run; their labels are those of the code."""
+    known = {"queue law", "TCP"} | {label(row) for each in WORKLOADS.values() for row in each.table.rows}
+    tables = list(printed_tables(page))
+    assert tables
+    for names, labels, remarks in tables:
+        assert [each for each in labels if each not in known and " vs " not in each] == []
+        for remark in remarks:
+            begins = ("Means of ", *(f"{name}: " for name in names))
+            assert remark.startswith(begins) or re.match(r"\d+ of \d+ rows; `fairq report", remark)
 
 
 def test_the_table_of_the_first_screen_is_the_short_one() -> None:
-    block = next(each for each in blocks(read("README.md"), "text") if "droptail" in each)
+    _, labels, _ = next(printed_tables("README.md"))
     table = WORKLOADS["incast"].table
-    shown = {f"{row.label} [{row.unit}]" if row.unit else row.label: row.shown for row in table.rows}
+    shown = {label(row): row.shown for row in table.rows}
     shown |= {f"{ratio.label} vs droptail": ratio.shown for ratio in table.ratios}
-    printed = [re.split(r"\s{2,}", line)[0] for line in block.splitlines()[1:]]
-    found = [label for label in printed if label in shown]
-    assert [label for label in found if shown[label] is Shown.FULL] == []
-    missing = {label for label in shown if shown[label] is Shown.SHORT} - set(found)
+    assert [each for each in labels if shown.get(each) is Shown.FULL] == []
+    missing = {each for each in shown if shown[each] is Shown.SHORT} - set(labels)
     assert missing == {"dropped by the queue law"}  # the demo has none
 
 
@@ -194,5 +176,6 @@ def test_numbers_in_the_text_are_the_code_s() -> None:
     assert f"leaves the map {half_open}" in operating
     for page in (how, operating):
         assert f"at most {hosts.HostTable().capacity} hosts" in page
-    incast = scenario.load("incast")
-    assert f"`incast` has {incast.rounds} volleys" in read("docs/experiments.md")
+    experiments = read("docs/experiments.md")
+    assert f"`incast` has {scenario.load('incast').rounds} volleys" in experiments
+    assert f"`{result.SCHEMA}`" in experiments
