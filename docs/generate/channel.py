@@ -18,6 +18,7 @@ from docs.generate.marks import ROOT, Old, Rows
 from fairq_ryu import channel
 from fairq_ryu.agent import window_channel
 from fairq_ryu.channel import oxm
+from fairq_ryu.channel.dispatch import DispatchTable
 from fairq_ryu.control.arrivals import agent_messages
 from fairq_ryu.law_spec import LAW_BOUNDS
 from fairq_ryu.model import WindowKind
@@ -59,7 +60,7 @@ def numbers(_old: Old) -> Rows:
 
 def messages(_old: Old) -> Rows:
     """The messages with the project's experimenter id, from the tables of the two ends that receive them."""
-    ends = (
+    ends: tuple[tuple[str, int, DispatchTable[Any, Any]], ...] = (
         ("message", 0, window_channel._COMMANDS),
         ("multipart", 0, window_channel._REQUESTS),
         ("message", 1, agent_messages._NOTIFICATIONS),
@@ -130,10 +131,11 @@ def layout(old: Old, *words: str) -> Rows:
 
 def law(old: Old, module: str) -> Rows:
     """The body of SET_LAW or SET_QUEUE_LAW."""
-    spec, bounds = {
+    laws: Mapping[str, tuple[Any, Mapping[str, Bounds]]] = {
         "window_law": (examples.WINDOW_LAW, LAW_BOUNDS),
         "queue_law": (examples.QUEUE_LAW, QUEUE_LAW_BOUNDS),
-    }[module]
+    }
+    spec, bounds = laws[module]
     body, encode = _named(f"{module}._SET"), _named(f"{module}.encode_set")
     names = {}
     for each in fields(spec):

@@ -38,6 +38,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.packet.tcp_build import Addressing
+from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
 from fairq_ryu.port_settings import PortSettings, VlanMode
 from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
@@ -50,7 +51,8 @@ _SYN = bytes.fromhex(
     "020000000002 020000000001 0800 45000030 12344000 3f061583 0a000001 0a000011"
     "1389 9c40 000003e8 00000000 7002ffff bc550000 020405b4 01030307"
 )
-WINDOW_LAW, QUEUE_LAW = make("fairq", Config()).switch_law(_PORT), make("afcd", Config()).queue_law(_PORT)
+WINDOW_LAW = base.switch_law(make("fairq", Config()), _PORT)
+QUEUE_LAW = base.queue_law(make("afcd", Config()), _PORT)
 """As the controller sends them by default."""
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
 _LAW = window_law.LawState(

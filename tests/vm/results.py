@@ -115,7 +115,9 @@ def _numbers(kernel: str) -> tuple[int, ...]:
 
 def machine_table(results: Results) -> list[tuple[str, ...]]:
     """The machines, a row for each datapath, below their head."""
-    rows = [("distribution", "kernel", "datapath", "Open vSwitch", "Python", "clang", "what was run")]
+    rows: list[tuple[str, ...]] = [
+        ("distribution", "kernel", "datapath", "Open vSwitch", "Python", "clang", "what was run")
+    ]
     for each in results.machines:
         ran = "; ".join(f"{name}: {how}" for name, how in each.ran.items()) or "not run"
         rows.append((each.distribution, each.kernel, each.datapath, each.ovs, each.python, each.clang, ran))
@@ -131,7 +133,9 @@ def object_table(results: Results) -> list[tuple[str, ...]]:
     for each in results.objects:
         if not any(name == each.object for name, _ in programs):
             programs[each.object, "-"] = None
-    rows = [("object", "program", *(f"{version(kernel)}, {compiler}" for kernel, compiler in columns))]
+    rows: list[tuple[str, ...]] = [
+        ("object", "program", *(f"{version(kernel)}, {compiler}" for kernel, compiler in columns))
+    ]
     for name, program in sorted(programs):
         cells = [_cell(found.get((name, *column)), program) for column in columns]
         rows.append((f"`{name}`", f"`{program}`", *cells))

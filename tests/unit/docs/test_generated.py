@@ -42,6 +42,7 @@ def test_the_pages_are_those_that_make_docs_writes() -> None:
 
 
 def test_nothing_is_left_out() -> None:
+    """What is new needs a mark in its page (CONTRIBUTING.md)."""
     assert set(of("settings")) == set(schema.sections()) - set(schema.CORE)
     assert [each for group in of("metrics") for each in getattr(exporter, group)] == list(exporter.FAMILIES)
     rows = {
