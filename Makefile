@@ -83,4 +83,4 @@ clean: ## remove what was built here; results/ and the system's packages stay
 	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
 	@rm -f fairq_ryu/experiments/hostcc/bpf/*.o fairq_ryu/experiments/hostcc/bpf/*.o.tmp
 	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline
-	@find fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find docs fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
