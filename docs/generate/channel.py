@@ -105,8 +105,9 @@ def _layout(old: Old, parts: Iterable[str], names: Mapping[int, str], bounds: Ma
     """
     texts = [row[-1] for row in old.rows if row[-1] != "padding"]
     sizes = [size for part in parts for size in _sizes(part)]
-    if len(texts) != sum(not padding for _, padding in sizes):
-        raise ValueError(f"it has not the {len(texts)} fields of the table: add or remove rows")
+    count = sum(not padding for _, padding in sizes)
+    if len(texts) != count:
+        raise ValueError(f"the code has {count} fields, and the page describes {len(texts)}: change the rows")
     rows, offset, place = [], 0, 0
     for size, padding in sizes:
         text = "padding"
