@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c)
 
-.PHONY: help setup setup-dev demo test test-fresh test-vm test-unit test-package fuzz lint format bench bpf package clean
+.PHONY: help setup setup-dev demo test test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-unit: setup-dev ## the tests that need no root; seconds
 
 fuzz: setup-dev ## mutated OpenFlow messages to controller and agent code, 10 minutes
 	@exec $(BIN)/python -m tests.fuzz --minutes 10
+
+docs: setup-dev ## write the tables and hex dumps of the documents that follow from code
+	@$(BIN)/python -m docs.generate
 
 lint: setup-dev ## ruff, mypy --strict, clang-format; changes nothing
 	@$(BIN)/ruff check --quiet .
@@ -80,4 +83,4 @@ clean: ## remove what was built here; results/ and the system's packages stay
 	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
 	@rm -f fairq_ryu/experiments/hostcc/bpf/*.o fairq_ryu/experiments/hostcc/bpf/*.o.tmp
 	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline
-	@find fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@find docs fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

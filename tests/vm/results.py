@@ -1,7 +1,6 @@
-"""What has been run on which machine: ``docs/data/machines.json``, and the tables that are made of it.
+"""What has been run on which machine: ``docs/data/machines.json``; ``make docs`` makes tables of it.
 
-    python3 -m tests.vm.results                write the tables of README.md and docs/kernels.md anew
-    python3 -m tests.vm.results NEW.json ...   first add what these files have, in the place of older results
+    python3 -m tests.vm.results NEW.json ...   add what these files have, in the place of older results
 
 A file is one JSON object of two lists, :class:`MachineRun` in ``machines`` and :class:`ObjectRun` in
 ``objects``, with the names of the fields below. Nothing is in it that did not come from a run.
@@ -12,12 +11,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-FILE = ROOT / "docs/data/machines.json"
+FILE = Path(__file__).resolve().parents[2] / "docs/data/machines.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +113,19 @@ def _numbers(kernel: str) -> tuple[int, ...]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def _table(rows: Iterable[Iterable[str]]) -> str:
-    head, *body = [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join([head, re.sub(r"[^|]+", "---", head), *body])
-
-
-def machine_table(results: Results) -> str:
-    """The machines, a row for each datapath."""
-    rows = [("distribution", "kernel", "datapath", "Open vSwitch", "Python", "clang", "what was run")]
+def machine_table(results: Results) -> list[tuple[str, ...]]:
+    """The machines, a row for each datapath, below their head."""
+    rows: list[tuple[str, ...]] = [
+        ("distribution", "kernel", "datapath", "Open vSwitch", "Python", "clang", "what was run")
+    ]
     for each in results.machines:
         ran = "; ".join(f"{name}: {how}" for name, how in each.ran.items()) or "not run"
         rows.append((each.distribution, each.kernel, each.datapath, each.ovs, each.python, each.clang, ran))
-    return _table(rows)
+    return rows
 
 
-def object_table(results: Results) -> str:
-    """The verifier's instructions for each program, by kernel and compiler."""
+def object_table(results: Results) -> list[tuple[str, ...]]:
+    """The verifier's instructions for each program, by kernel and compiler, below their head."""
     columns = list(dict.fromkeys((each.kernel, each.compiler) for each in results.objects))
     found = {(each.object, each.kernel, each.compiler): each for each in results.objects}
     programs = {(each.object, name): None for each in results.objects for name in each.instructions}
@@ -139,11 +133,13 @@ def object_table(results: Results) -> str:
     for each in results.objects:
         if not any(name == each.object for name, _ in programs):
             programs[each.object, "-"] = None
-    rows = [("object", "program", *(f"{version(kernel)}, {compiler}" for kernel, compiler in columns))]
+    rows: list[tuple[str, ...]] = [
+        ("object", "program", *(f"{version(kernel)}, {compiler}" for kernel, compiler in columns))
+    ]
     for name, program in sorted(programs):
         cells = [_cell(found.get((name, *column)), program) for column in columns]
         rows.append((f"`{name}`", f"`{program}`", *cells))
-    return _table(rows)
+    return rows
 
 
 def _cell(run: ObjectRun | None, program: str) -> str:
@@ -154,30 +150,12 @@ def _cell(run: ObjectRun | None, program: str) -> str:
     return f"{run.instructions[program]:,}" if program in run.instructions else "-"
 
 
-TABLES = {
-    "README.md": ("machines", machine_table),
-    "docs/kernels.md": ("objects", object_table),
-}
-"""By page, the name of its table, and what makes it."""
-
-
-def with_table(page: str, name: str, table: str) -> str:
-    """The page with this table between its two marks. ValueError if the page has not both."""
-    parts = re.split(rf"(<!-- table {name}[^>]*-->\n)(?:.*?)(<!-- end of table -->)", page, flags=re.DOTALL)
-    if len(parts) != 4:
-        raise ValueError(f"the page needs <!-- table {name} --> and <!-- end of table --> once")
-    return "".join([*parts[:2], table, "\n", *parts[2:]])
-
-
 def main(files: list[str]) -> None:
-    """Add the results of these files, and write the tables."""
+    """Add the results of these files."""
     results = Results.read(FILE)
     for each in files:
         results = results.with_newer(Results.read(Path(each)))
     results.write(FILE)
-    for page, (name, table) in TABLES.items():
-        path = ROOT / page
-        path.write_text(with_table(path.read_text(encoding="utf-8"), name, table(results)), encoding="utf-8")
 
 
 if __name__ == "__main__":

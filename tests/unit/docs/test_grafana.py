@@ -4,12 +4,8 @@ labels exist.
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import promql_parser
 import pytest
@@ -18,15 +14,13 @@ import yaml
 from fairq_ryu.control.flows.flow_tracking import MAX_COPIES
 from fairq_ryu.metrics.exporter import FAMILIES
 from tests.support import full_controller
-from tests.support.documents import blocks, read, rows
+from tests.support.documents import blocks, read
+from tests.support.promql import check, labels_left, parse, parts
 from tests.support.scrape import names_of, scrape
 
-ROOT = Path(__file__).resolve().parents[3]
-DASHBOARD = json.loads((ROOT / "docs/grafana/fairq.json").read_text(encoding="utf-8"))
+DASHBOARD = json.loads(read("docs/grafana/fairq.json"))
 # Labels that Prometheus adds to all scraped samples.
 ADDED = {"job", "instance"}
-# Grafana replaces these; its own variables are quoted.
-GLOBALS = {"$__rate_interval": "1m", "$__range": "15m"}
 VARIABLES = {each["name"]: each for each in DASHBOARD["templating"]["list"]}
 PANELS = DASHBOARD["panels"]
 ROWS = [panel for panel in PANELS if panel["type"] == "row"]
@@ -38,8 +32,6 @@ RULES = [
     for group in yaml.safe_load(text).get("groups", [])
     for rule in group["rules"]
 ]
-COUNTERS = {name for f in FAMILIES if f.kind in ("counter", "histogram") for name in names_of(f)}
-COUNTERS |= {"process_cpu_seconds_total"}
 
 
 @pytest.fixture(scope="module")
@@ -50,74 +42,6 @@ def there() -> dict[str, set[str]]:
         name: {label for sample in samples for label in sample.labels} | ADDED
         for name, samples in scrape(controller).items()
     }
-
-
-def parts(node: Any) -> Iterator[Any]:
-    """All parts of an expression, itself first."""
-    yield node
-    for name in ("expr", "lhs", "rhs", "vector_selector", "param"):
-        inner = getattr(node, name, None)
-        if inner is not None:
-            yield from parts(inner)
-    for inner in getattr(node, "args", None) or []:
-        yield from parts(inner)
-
-
-def parse(expression: str) -> Any:
-    for name, value in GLOBALS.items():
-        expression = expression.replace(name, value)
-    return promql_parser.parse(expression)
-
-
-def labels_left(node: Any, there: dict[str, set[str]]) -> set[str]:
-    """The labels that the result of an expression has."""
-    match node:
-        case promql_parser.VectorSelector():
-            return there[node.name]
-        case promql_parser.AggregateExpr():
-            inner = labels_left(node.expr, there)
-            if node.modifier is None:
-                return set()
-            named = set(node.modifier.labels)
-            assert named <= inner | {"le"}, node
-            return named
-        case promql_parser.BinaryExpr():
-            # With "on", set operations keep the labels of the left side, and others the matched labels.
-            left, right = labels_left(node.lhs, there), labels_left(node.rhs, there)
-            on = node.modifier.matching if node.modifier is not None else None
-            if on is not None:
-                assert set(on.labels) <= left & right, node
-                return left if str(node.op) in ("and", "unless", "or") else set(on.labels)
-            return right if isinstance(node.lhs, promql_parser.NumberLiteral) else left
-        case promql_parser.Call():
-            found = set().union(*(labels_left(argument, there) for argument in node.args))
-            return found - {"le"} if node.func.name == "histogram_quantile" else found
-    for name in ("expr", "vector_selector"):
-        if hasattr(node, name):
-            return labels_left(getattr(node, name), there)
-    return set()
-
-
-def check(expression: str, there: dict[str, set[str]]) -> Any:
-    """Every metric exists with the used labels, and counters are used with their rate."""
-    root = parse(expression)
-    names = set()
-    for node in parts(root):
-        if isinstance(node, promql_parser.VectorSelector):
-            assert node.name in there, f"there is no metric {node.name}: {expression}"
-            names.add(node.name)
-            asked = {matcher.name for matcher in node.matchers.matchers}
-            assert asked <= there[node.name], f"{node.name} has no label {asked - there[node.name]}"
-    for node in parts(root):
-        if isinstance(node, promql_parser.Call) and node.func.name in ("rate", "increase", "irate"):
-            (inner,) = node.args
-            assert inner.vector_selector.name in COUNTERS, expression
-    rated = [n.vector_selector.name for n in parts(root) if isinstance(n, promql_parser.MatrixSelector)]
-    plain = [n.name for n in parts(root) if isinstance(n, promql_parser.VectorSelector)]
-    for name in COUNTERS & names:
-        assert plain.count(name) == rated.count(name), f"{name} is a counter: ask for its rate"
-    labels_left(root, there)
-    return root
 
 
 # The dashboard
@@ -167,19 +91,15 @@ def test_the_dashboard_has_the_format_of_grafana():
 
 
 def test_panels_do_not_overlap():
-    for panel in PANELS:
-        at = panel["gridPos"]
-        assert at.keys() == {"h", "w", "x", "y"} and min(at.values()) >= 0
-        assert at["h"] >= 1 and at["w"] >= 1 and at["x"] + at["w"] <= 24, panel["title"]
-    for one, other in itertools.combinations(PANELS, 2):
-        a, b = one["gridPos"], other["gridPos"]
-        apart = (
-            a["x"] + a["w"] <= b["x"]
-            or b["x"] + b["w"] <= a["x"]
-            or a["y"] + a["h"] <= b["y"]
-            or b["y"] + b["h"] <= a["y"]
-        )
-        assert apart, (one["title"], other["title"])
+    cells = [
+        (x, y)
+        for at in (panel["gridPos"] for panel in PANELS)
+        for x in range(at["x"], at["x"] + at["w"])
+        for y in range(at["y"], at["y"] + at["h"])
+    ]
+    assert len(set(cells)) == len(cells)
+    assert {x for x, _ in cells} == set(range(24)) and min(y for _, y in cells) == 0
+    assert all(panel["gridPos"]["w"] >= 1 and panel["gridPos"]["h"] >= 1 for panel in PANELS)
 
 
 def test_the_data_source_is_a_variable(there):
@@ -196,14 +116,6 @@ def test_the_data_source_is_a_variable(there):
 
 
 # The docs
-
-
-def test_the_table_of_metrics_is_the_code_s():
-    found = [row for row in rows(read("docs/metrics.md")) if row[0].startswith("`fairq_")]
-    expected = [
-        [f"`{f.name}`", f.kind, ", ".join(f"`{label}`" for label in f.labels), f.help] for f in FAMILIES
-    ]
-    assert found == expected
 
 
 def test_every_metric_that_the_page_names_is_there(there):

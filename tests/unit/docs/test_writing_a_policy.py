@@ -1,17 +1,27 @@
-"""A policy of another package, written, installed and configured as the page describes."""
+"""The policy that docs/writing-a-policy.md shows works, also as a package that is installed and configured as
+the page describes.
+"""
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from pathlib import Path
+import types
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
-PAGE = (ROOT / "docs/writing-a-policy.md").read_text(encoding="utf-8")
+from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample, WindowKind, WindowRule
+from fairq_ryu.policies.engine import PolicyEngine
+from tests.support.documents import ROOT, blocks, read
+
+PAGE = read("docs/writing-a-policy.md")
+POLICY, APP, TEST, EAGER = blocks(PAGE, "python")
+(PACKAGE,) = blocks(PAGE, "toml")
+PORT = PortKey(1, 17)
+SAMPLE = QueueSample(0, 0, 125000, 25_000_000, 0, 0, 0.0)
+FLOW = FlowInfo(FlowKey("10.0.0.1", "10.0.0.2", 5001, 40000), 1460, 512, "10.0.0.1")
 CONFIG = "[ports]\nleaf1-eth* = buffershare\n[buffershare]\nshare = 0.3\n"
 
 PROGRAM = """
@@ -36,8 +46,45 @@ print(engine.policy_of(port).name, engine.policy_of(other).name, window, engine.
 """
 
 
-def block(language: str, place: int = 0) -> str:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)[place]
+@pytest.fixture
+def buffershare(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """The module with the policy."""
+    module = types.ModuleType("buffershare")
+    monkeypatch.setitem(sys.modules, "buffershare", module)
+    exec(compile(POLICY, "buffershare.py", "exec"), module.__dict__)
+    return module
+
+
+def test_the_policy_sets_and_removes_its_pool(buffershare):
+    run = PolicyEngine(buffershare.BufferShare({"share": 0.5}), lease=2)
+    assert run.sampled(PORT, SAMPLE, 0.0) == []
+    (change,) = run.flow_started(PORT, FLOW, 0.1)
+    assert (change.target.port, change.rule) == (PORT, WindowRule(WindowKind.POOL, 62500))
+    assert run.sampled(PORT, SAMPLE._replace(active=1), 0.2) == []
+    (renewed,) = run.sampled(PORT, SAMPLE._replace(active=1), 0.7)
+    assert renewed == change
+    (gone,) = run.flow_ended(PORT, FLOW.key, 0.8)
+    assert gone.rule is None
+    assert run.failures == 0
+
+
+def test_its_test_passes(buffershare):
+    space = {}
+    exec(compile(TEST, "test_buffershare.py", "exec"), space)
+    space["test_the_pool_stands_while_there_are_flows"]()
+
+
+def test_the_law_for_the_switch_falls_back_to_the_controller(buffershare):
+    exec(compile(EAGER, "eager.py", "exec"), buffershare.__dict__)
+    run = PolicyEngine(buffershare.Eager({"share": 0.5}), 2.0)
+    (change,) = run.sampled(PORT, SAMPLE, 0.0)
+    assert change.rule is not None and change.rule.law == LawSpec(LawKind.LAS, target_ppm=100_000)
+    run.flow_started(PORT, FLOW, 0.1)
+    (change,) = run.law_refused(PORT, "too fast", 0.2)
+    assert change.rule == WindowRule(WindowKind.POOL, 62500)
+
+
+# Installed
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +92,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The package in its own directory, beside the installed packages."""
     source = tmp_path_factory.mktemp("buffershare")
     target = tmp_path_factory.mktemp("site")
-    (source / "buffershare.py").write_text(block("python"))
-    (source / "buffershare_app.py").write_text(block("python", 1))
-    (source / "pyproject.toml").write_text(block("toml"))
+    (source / "buffershare.py").write_text(POLICY)
+    (source / "buffershare_app.py").write_text(APP)
+    (source / "pyproject.toml").write_text(PACKAGE)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-index"]
     options = ["--no-deps", "--no-build-isolation", "--target", str(target), str(source)]
     done = subprocess.run(pip + options, capture_output=True, text=True)
