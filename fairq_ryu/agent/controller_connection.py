@@ -104,8 +104,8 @@ class ControllerConnection:
             delay = min(delay * 2, self._max_retry)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[bool, str]:
-        """Serve one connection until it ends. Returns whether the controller sent a HELLO, and its fault if
-        that ended the connection.
+        """Serve one connection until it ends. Returns whether the controller sent a HELLO and does not refuse
+        this agent, and the fault that ended the connection, if there was one.
         """
         unread = writer.transport.get_write_buffer_size
         faults: list[str] = []
@@ -154,7 +154,7 @@ class ControllerConnection:
             writer.close()
             # A peer that does not read would keep unsent bytes for ever.
             asyncio.get_running_loop().call_later(_CLOSE_TIMEOUT, writer.transport.abort)
-        return session.greeted, session.fault or "".join(faults[:1])
+        return session.greeted and not session.refused, session.fault or "".join(faults[:1])
 
 
 async def _watch_silence(

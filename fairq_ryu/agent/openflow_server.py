@@ -22,6 +22,7 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
+from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
@@ -44,6 +45,10 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
     @property
     def ports(self) -> dict[int, BridgePort]:
         """The ports by number."""
+
+    @property
+    def capabilities(self) -> Capability:
+        """What this kernel can do that others may lack."""
 
     def queue(self, port: BridgePort) -> QueueState:
         """The queue of a port now."""

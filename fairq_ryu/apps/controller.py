@@ -129,6 +129,7 @@ class Controller(app_manager.RyuApp):
             self.reporter,
             log,
         )
+        limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.switches = Switches(
             fabric,
             self.windows,
@@ -138,6 +139,7 @@ class Controller(app_manager.RyuApp):
             self.bridges,
             lambda link: hub.spawn(polling.run, link),
             log,
+            limited.warning,
         )
         self.packet_ins = PacketIns(
             fabric,
@@ -151,7 +153,6 @@ class Controller(app_manager.RyuApp):
         free, agents = self.events.is_free, self.agent_messages
         segment_packet_ins.register(agent_messages.COPIES, agents.segment_copy, free)
         direct_replies.register(agents.direct_reply, free)
-        limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
 
         state = ControllerState(

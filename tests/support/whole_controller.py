@@ -133,6 +133,7 @@ class WholeController:
         ]:
             self.receive(self.bridge, messages.reply(ofp.OFPMP_AGGREGATE, bytes(24), xid=request.xid))
         self.connect(self.agent)
+        self.receive(self.agent, messages.reply(ofp.OFPMP_DESC, messages.agent.description("s1", DPID)))
         self.until(lambda: self.agent.packets)  # the request for queues
         self.report_queue()
 

@@ -9,8 +9,6 @@ applied; so at most one chunk of each agent is queued. One worker applies the ch
 arrival, and lets other greenlets run after :data:`_SLICE` seconds, and in an agent's first list after up to
 :data:`_LONGEST_SLICE`. When an agent has no more changes, the rules of
 :mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
-
-Agents of an earlier version report all their flows at once; these reports take the same way.
 """
 
 from __future__ import annotations
@@ -19,9 +17,8 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 from ryu.lib import hub
@@ -43,8 +40,6 @@ _LONGEST_SLICE = 0.008
 _FIRST_LIST_PART = 3
 # Records that are applied in a step: each takes 10 to 40 microseconds.
 STEP = 25
-# Records without either flag are of flows that continue and whose window scale is not known.
-_SCALED = flow_records.KNOWN | flow_records.CLOSED
 
 Steps = Iterator[list[FlowEvent]]
 
@@ -65,18 +60,11 @@ class RecordTracker:
         self._queue: deque[tuple[AgentLink, Steps]] = deque()
         self._worker = Worker(self.drain)
 
-    def recorded(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> None:
-        """An agent has reported the flow records of all its ports."""
-        self._add(link, self._all(link, found, now))
-
     def changed(self, link: AgentLink, xid: int, reply: Changes, now: float) -> None:
         """An agent has reported a chunk of changes."""
         if link.flow_records.answered(xid):
-            self._add(link, self._changes(link, reply, now))
-
-    def _add(self, link: AgentLink, steps: Steps) -> None:
-        self._queue.append((link, steps))
-        self._worker.wake()
+            self._queue.append((link, self._changes(link, reply, now)))
+            self._worker.wake()
 
     def run(self) -> None:
         """The worker: apply reports as they come."""
@@ -132,19 +120,6 @@ class RecordTracker:
             yield from flows.changes_complete(dpid, as_of, head.refresh_ms / 1000, now)
         link.send(link.flow_records.applied(head, self._clock()))
 
-    def _all(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> Steps:
-        seen: list[SeenFlow] = []
-        unscaled = 0
-        for part in _parts(found):
-            seen += [_seen(link.dpid, record) for record in part]
-            unscaled += sum(not record.flags & _SCALED for record in part)
-            yield []
-        link.flows_unscaled, link.records = unscaled, len(found)
-        yield from self._flows.reconcile_steps(link.dpid, seen, now)
-        for part in _parts(found):
-            self._windows.flows_counted(link, part, now)
-            yield []
-
 
 # Hundreds of thousands of records are of some thousand ports: all that is kept of them shares one object.
 _port_key = lru_cache(maxsize=16384)(PortKey)
@@ -175,10 +150,4 @@ def _connections(found: Iterable[flow_records.FlowRecord]) -> Iterator[list[flow
             part = []
         part.append(record)
     if part:
-        yield part
-
-
-def _parts(found: Iterable[flow_records.FlowRecord]) -> Iterator[list[flow_records.FlowRecord]]:
-    rest = iter(found)
-    while part := list(islice(rest, STEP)):
         yield part

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ryu.ofproto import ofproto_v1_3 as ofp
+
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.paths import warm_restart
 from fairq_ryu.control.paths.address_claims import AddressClaims
@@ -374,14 +376,13 @@ class FabricController:
         """Hold no SYNs for now, or hold them again."""
         self._sender.send(self._hold_rules.pause(paused))
 
-    def inject(self, port: PortKey, frames: Iterable[bytes], in_port: int, out_port: int) -> bool:
-        """Send frames from a port's bridge: they enter it by ``in_port`` and leave by ``out_port``, both of
-        which may be reserved port numbers. Returns whether the bridge is connected.
-        """
+    def inject(self, port: PortKey, frames: Iterable[bytes]) -> bool:
+        """Let frames enter a bridge by a port, through all tables. Returns whether it is connected."""
         bridge = self.bridges.get(port.dpid)
         if bridge is None:
             return False
-        self._sender.send((bridge, pipeline.packet_out(bridge, each, in_port, [out_port])) for each in frames)
+        out = [ofp.OFPP_TABLE]
+        self._sender.send((bridge, pipeline.packet_out(bridge, each, port.port, out)) for each in frames)
         return True
 
     # Time

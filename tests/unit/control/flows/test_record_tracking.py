@@ -10,7 +10,7 @@ import pytest
 
 from fairq_ryu.channel import flow_changes, flow_records, segment_state
 from fairq_ryu.channel.flow_changes import Changes, Chunk, ChunkFlags
-from fairq_ryu.channel.flow_records import CLOSED, ESTABLISHED, KNOWN, FlowRecord
+from fairq_ryu.channel.flow_records import ESTABLISHED, KNOWN, FlowRecord
 from fairq_ryu.control.flows import record_tracking
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import STEP, RecordTracker
@@ -110,24 +110,6 @@ def test_a_long_report_lets_others_run(made):
     for n in range(8):
         made.report([], generation=2 + n)
     assert len(made.meanwhile) <= 8  # silent connections take no time
-
-
-def test_all_records_at_once_let_others_run_too(made):
-    """Of an agent of an earlier version."""
-    made.tick = 0.0004
-    many = [record for n in range(200) for record in both(n)]
-    made.records.recorded(made.site.link, many, made.now)
-    made.records.drain()
-    assert len(made.known) == 200 and len(made.meanwhile) >= len(many) / STEP
-    assert made.site.link.records == 400
-
-
-def test_flows_without_an_observed_handshake_are_counted(made):
-    flags = (KNOWN, 0, ESTABLISHED, CLOSED, KNOWN | CLOSED)
-    found = [FlowRecord(KEY, 1, each, 7, 1460, 0, 0, 0, 0) for each in flags]
-    made.records.recorded(made.site.link, found, 1.0)
-    made.records.drain()
-    assert made.site.link.flows_unscaled == 2
 
 
 def test_a_connection_that_is_not_listed_any_more_ends(made):
