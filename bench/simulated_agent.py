@@ -37,7 +37,7 @@ _PERIOD = 0.03
 # Records in a part of a reply: as many as fit in one message.
 _PART = 60000 // flow_records.RECORD_SIZE - 1
 _RULES = 4096
-# Of the agent, `flow_idle_timeout` and `closed_timeout`.
+# As the agent's.
 _IDLE_NS, _CLOSED_NS = 300 * 10**9, 2 * 10**9
 
 

@@ -22,7 +22,9 @@ from fairq_ryu.controller_target import ControllerTarget
 
 log = logging.getLogger(__name__)
 # All times in seconds.
-_FIRST_RETRY = 0.2
+# The time between two attempts doubles from the first of these to the second: its ports have no windows until
+# an agent is back.
+_FIRST_RETRY, _LAST_RETRY = 0.2, 1.0
 # After a connection that lasted at least this long, the first retry is quick again.
 _STABLE = 5.0
 _CONNECT_TIMEOUT = 5.0
@@ -47,18 +49,14 @@ class ControllerConnection:
         self,
         target: ControllerTarget,
         tls: ssl.SSLContext | None,
-        max_retry: float,
         server: OpenFlowServer,
         after_requests: Callable[[], None],
     ) -> None:
-        """``max_retry``: longest time between two attempts, seconds. ``after_requests`` is called after
-        requests were processed, which may have changed thresholds.
-        """
+        """``after_requests`` is called after requests were processed, which may have changed thresholds."""
         self.target = target
         self.connected = False
         """A controller has sent its HELLO on the present connection."""
         self._tls = tls if target.secure else None
-        self._max_retry = max_retry
         self._server = server
         self._after_requests = after_requests
         self._writer: asyncio.StreamWriter | None = None
@@ -101,7 +99,7 @@ class ControllerConnection:
                 log.warning("controller %s: %s", self.target.text, problem)
                 logged = problem
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(delay * 2, self._max_retry)
+            delay = min(delay * 2, _LAST_RETRY)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[bool, str]:
         """Serve one connection until it ends. Returns whether the controller sent a HELLO and does not refuse

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fairq_ryu.agent import messages
-from fairq_ryu.agent.congestion_monitor import CongestionMonitor, Queues
+from fairq_ryu.agent.congestion_monitor import DROP_RATE, GAP, CongestionMonitor, Queues
 from fairq_ryu.agent.law_table import LawSink, LawTable
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.port_recovery import PortRecovery
@@ -138,8 +138,8 @@ class OpenFlowServer:
         dpid: int,
         data: BridgeData,
         rule_capacity: int,
-        congestion_gap: float = 0.002,
-        drop_rate: float = 20000,
+        congestion_gap: float = GAP,
+        drop_rate: float = DROP_RATE,
     ) -> None:
         """``dpid`` is the bridge's own; see :class:`CongestionMonitor` for the last two. Raises ValueError if
         the marker does not fit in ``dpid``.

@@ -77,7 +77,7 @@ class HostPrograms:
         """
         limits = self.limits
         self.window = WindowProgram(self._lib, limits, first_ports, kept)
-        self.copies = SegmentCopies(self._lib, self.window, limits)
+        self.copies = SegmentCopies(self._lib, self.window)
         self.queues = QueueProgram(self._lib, limits.ports, self.window, limits.bridges)
         self.drops = DropProgram(self._lib, self.queues)
         self.laws = PortLaws(self.window, self.queues)

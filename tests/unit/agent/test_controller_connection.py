@@ -34,7 +34,7 @@ def test_a_connection_attempt_that_fails_while_the_agent_ends(monkeypatch, outco
             return await attempt
 
         monkeypatch.setattr(asyncio, "open_connection", open_connection)
-        connection = ControllerConnection(TARGET, None, 8.0, None, lambda: None)
+        connection = ControllerConnection(TARGET, None, None, lambda: None)
         task = asyncio.create_task(connection.run())
         while not attempts:
             await asyncio.sleep(0)
@@ -76,7 +76,7 @@ def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything
 
         server = await asyncio.start_server(controller, "127.0.0.1", 0)
         target = parse_target(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        connection = ControllerConnection(target, None, 8.0, OpenFlowServer("s1", 1, data, 4), lambda: None)
+        connection = ControllerConnection(target, None, OpenFlowServer("s1", 1, data, 4), lambda: None)
         task = asyncio.create_task(connection.run())
         async with asyncio.timeout(30):
             await done.wait()

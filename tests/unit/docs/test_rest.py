@@ -18,7 +18,7 @@ from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.rest.schema.requests import MAX_LIMIT
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs/rest.md").read_text(encoding="utf-8")
-DOCUMENT = document(RESOURCES, MAX_LIMIT)
+DOCUMENT = document(RESOURCES)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [
     (method.upper(), path, operation)
