@@ -26,9 +26,8 @@ from fairq_ryu.channel import oxm
 from fairq_ryu.experiments.free_ports import free_port
 from tests.fuzz import corpus, messages
 from tests.fuzz.mutate import Mutator
-from tests.support import hasty
 from tests.support.fakes import DATAPATH, wire
-from tests.support.lab import BIN, Process, output
+from tests.support.lab import BIN, FAIRQ, Process, output
 
 _HEADER = struct.Struct("!BBHI")
 _HONEST = 0x600D
@@ -252,8 +251,8 @@ async def agent(options, directory):
     servers.append(await asyncio.start_server(honest, "127.0.0.1", 0))
     targets = [f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}" for server in servers]
     arguments = [word for target in targets for word in ("--controller", target)]
-    fairq = [*hasty.COMMAND, "fairq"]
-    process = Process(directory / "agent.log", *fairq, "agent", "--bridge", _BRIDGE, *arguments)
+    hasty = ("-m", "tests.support.hasty", "fairq", "agent")
+    process = Process(directory / "agent.log", sys.executable, *hasty, "--bridge", _BRIDGE, *arguments)
     try:
         process.wait_for("ready", 60)
         peer = await honest_there

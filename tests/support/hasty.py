@@ -10,12 +10,11 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMAND = [sys.executable, "-m", "tests.support.hasty"]
 
 
 def script(path: Path, program: str) -> Path:
     """A file that runs one of the programs."""
-    path.write_text(f'#!/bin/sh\ncd {ROOT} && exec {" ".join(COMMAND)} {program} "$@"\n')
+    path.write_text(f'#!/bin/sh\ncd {ROOT} && exec {sys.executable} -m tests.support.hasty {program} "$@"\n')
     path.chmod(0o755)
     return path
 
