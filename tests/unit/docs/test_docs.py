@@ -24,6 +24,7 @@ from fairq_ryu.agent.programs import flow_sweep, program
 from fairq_ryu.channel import (
     congestion,
     deadlines,
+    description,
     dropped_packet,
     flow_changes,
     flow_records,
@@ -160,6 +161,7 @@ def test_configuration_examples_are_accepted(page: Path, tmp_path: Path) -> None
 def test_the_numbers_of_the_channel_are_the_code_s() -> None:
     listed = {row[0]: row[1] for row in rows(read("docs/window-channel.md")) if len(row) == 2}
     wanted = {
+        "version of the channel": str(description.VERSION),
         "experimenter id": f"`{oxm.EXPERIMENTER_ID:#010x}`",
         "datapath id marker": f"`{oxm.DPID_MARKER:#06x}`",
         **{f"OXM field `{kind.field}`": str(kind.oxm_number) for kind in WindowKind},
@@ -222,6 +224,7 @@ def layout(heading: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("heading", "size"),
     [
+        ("Description", ofp.DESC_STR_LEN),
         ("Queue depth", queue_depth.RECORD_SIZE),
         ("Flow records", flow_records.RECORD_SIZE),
         ("Flow changes", flow_changes.HEAD_SIZE),
@@ -247,6 +250,18 @@ def test_record_layouts_have_no_gaps_and_the_right_size(heading: str, size: int)
         assert offset == end
         end = offset + length
     assert end == size
+
+
+def test_the_description_is_the_code_s() -> None:
+    section = read("docs/window-channel.md").split("### Description\n")[1].split("\n#")[0]
+    said = description.hardware(description.ALL)
+    assert f"`{said.decode()}`" in section
+    parts = [said.ljust(ofp.DESC_STR_LEN, b"\0")[at : at + size] for at, size in layout("Description")]
+    numbers = f"{description.VERSION:04x}", f"{int(description.ALL):08x}"
+    assert [each.decode() for each in parts[:4:2]] == ["window channel ", " capabilities "]
+    assert (parts[1].decode(), parts[3].decode()) == numbers and not any(parts[4])
+    bits = [int(row[0].strip("`")) for row in rows(section) if row[0].strip("`") != row[0]]
+    assert bits == [int(each) for each in description.Capability]
 
 
 def test_queue_depth_offsets_name_the_right_fields() -> None:
