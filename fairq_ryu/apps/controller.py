@@ -162,7 +162,6 @@ class Controller(app_manager.RyuApp):
         policies = PolicyControl(self.windows, config, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
         metrics = Metrics(state)
-        self.young_garbage = garbage.Young(lambda: metrics.requests)
         setup.register(wsgi, config, state, self.streams, policies, self.modes, metrics, token)
         garbage.configure()
         workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
@@ -181,7 +180,6 @@ class Controller(app_manager.RyuApp):
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
-            Job("young garbage", every(garbage.YOUNG_INTERVAL), self.young_garbage.collect),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 

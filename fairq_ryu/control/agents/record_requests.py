@@ -47,7 +47,6 @@ class RecordRequests:
         self._datapath, self._ports = datapath, ports
         self._requested_at = 0.0
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
-        self.first_list = True  # until the agent has reported once all that it lists
         self._number = 0
         self._waits = False  # for the answer
         self._applying = False
@@ -111,13 +110,12 @@ class RecordRequests:
         self._applying, self._generation = False, head.generation
         if ChunkFlags.MORE in head.flags:
             return [self._ask(now)]
-        self._round_began, self.first_list = None, False
+        self._round_began = None
         return []
 
     def restart(self) -> None:
         """A chunk could not be applied: everything is requested again."""
         self._applying, self._generation, self._round_began = False, 0, None
-        self.first_list = True
 
     # One port
 

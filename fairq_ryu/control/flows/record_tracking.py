@@ -6,9 +6,8 @@
 
 An agent that has tens of thousands of flows reports them in chunks, and another one only when the last was
 applied; so at most one chunk of each agent is queued. One worker applies the chunks in the order of their
-arrival, and lets other greenlets run after :data:`_SLICE` seconds, and in an agent's first list after up to
-:data:`_LONGEST_SLICE`. When an agent has no more changes, the rules of
-:mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
+arrival, and lets other greenlets run after :data:`_SLICE` seconds. When an agent has no more changes, the
+rules of :mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
 """
 
 from __future__ import annotations
@@ -33,11 +32,6 @@ from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable, SeenFlow
 from fairq_ryu.model import PortKey, new_tuple
 
 _SLICE = 0.0005
-# The first list of an agent gets longer slices: three times what other work has taken since the last one, so
-# that three quarters of the time are for it. A controller that has just started must learn a hundred thousand
-# connections while copies of new ones come all the time.
-_LONGEST_SLICE = 0.008
-_FIRST_LIST_PART = 3
 # Records that are applied in a step: each takes 10 to 40 microseconds.
 STEP = 25
 
@@ -82,13 +76,9 @@ class RecordTracker:
                     now = self._clock()
                     if events:
                         self._apply(events, now)
-                    if (paused := self._clock()) >= until:
+                    if self._clock() >= until:
                         hub.sleep(0)
-                        now = self._clock()
-                        until = now + _SLICE
-                        if link.flow_records.first_list:
-                            wanted = _FIRST_LIST_PART * (now - paused)
-                            until = now + min(_LONGEST_SLICE, max(_SLICE, wanted))
+                        until = self._clock() + _SLICE
                     if self._windows.links.get(link.dpid) is not link:
                         break  # its connection has ended
             except Exception:  # as Ryu does with events: one that fails must not end the worker

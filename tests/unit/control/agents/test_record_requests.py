@@ -143,18 +143,6 @@ def test_connections_that_end_soon_are_left_out_where_there_is_much_to_report(ag
     assert not agent.ask(30.0, refresh=1.0)[0].flags
 
 
-def test_the_first_list_is_known_with_the_last_chunk_until_all_is_asked_for_again(agent):
-    agent.ask(10.0)
-    agent.answer(10.1, 5, more=True)
-    assert agent.requests.first_list
-    agent.answer(10.2, 9)
-    assert not agent.requests.first_list
-    agent.ask(12.0)
-    assert agent.requests.answered(agent.xid)
-    agent.requests.restart()
-    assert agent.requests.first_list
-
-
 def test_connections_may_be_left_out_until_some_time_after_the_last_request_for_it(agent):
     assert not agent.requests.leaves_out(9.0)
     agent.ask(10.0, refresh=4.0)

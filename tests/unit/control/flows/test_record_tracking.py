@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from types import SimpleNamespace
 
@@ -176,26 +175,3 @@ def test_a_report_that_fails_does_not_end_the_worker(made, monkeypatch, caplog):
     monkeypatch.undo()
     made.report(both(2), flags=ChunkFlags.ANEW)
     assert made.known == {key(2)}
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_the_first_list_of_an_agent_gets_three_quarters_of_the_time_and_later_ones_a_short_slice(
-    monkeypatch, first
-):
-    """Others take 2 ms at a time."""
-    made = Made(monkeypatch)
-    records = [record for n in range(2500) for record in both(n)]
-    made.report(records[:2], flags=ChunkFlags.ANEW | ChunkFlags.MORE * first)
-    made.tick = 0.00005  # with each look at the clock
-    turns: list[float] = []
-
-    def others(_: float) -> None:
-        turns.append(made.now)
-        made.now += 0.002
-
-    monkeypatch.setattr(record_tracking, "hub", SimpleNamespace(sleep=others))
-    made.now += 10.0
-    made.report(records, flags=ChunkFlags.MORE)
-    own = [later - earlier - 0.002 for earlier, later in itertools.pairwise(turns)]
-    wanted = 0.006 if first else record_tracking._SLICE
-    assert len(own) > 1 and all(wanted <= each < wanted + 0.0005 for each in own)
