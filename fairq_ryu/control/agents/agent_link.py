@@ -2,8 +2,8 @@
 
 The one place that sends to agents: what is to be sent, the methods of a link and of its parts return, and
 :meth:`AgentLink.send` sends it. Exceptions are barriers and requests for copies of segments
-(:mod:`~fairq_ryu.control.agents.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends, and
-what an agent is sent before it has described itself (:mod:`~fairq_ryu.control.arrivals.switches`).
+(:mod:`~fairq_ryu.control.agents.agent_copies`), and what an agent is sent before it has described itself:
+:class:`~fairq_ryu.control.sender.Sender` sends those.
 Bounded: one request for queues is under way at a time, and one object is kept for each port
 (:mod:`~fairq_ryu.control.agents.agent_port`). Requests for flow records are in
 :mod:`~fairq_ryu.control.agents.record_requests`.

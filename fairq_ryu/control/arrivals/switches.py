@@ -23,10 +23,11 @@ from fairq_ryu.control.arrivals.rerouting import Rerouting
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
+from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import plain
 from fairq_ryu.model import PortKey, dpid_text
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import beside, pipeline
 
 
 @dataclass(eq=False)
@@ -48,7 +49,7 @@ class Switches:
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
         if oxm.is_agent(datapath.id):
-            datapath.send_msg(parser.OFPDescStatsRequest(datapath, 0))
+            Sender.send([(datapath, beside.ask_description(datapath))])
         else:
             self.bridges.connected(datapath)
 
@@ -119,7 +120,7 @@ class Switches:
             self.warn(who, f"{who}: refused: {error}")
             text = str(error).encode()
             refusal = parser.OFPErrorMsg(datapath, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE, data=text)
-            datapath.send_msg(refusal, close_socket=True)
+            Sender.send_last(datapath, refusal)
             return
         link = self.windows.agent_connected(datapath, about._replace(bridge=plain(about.bridge)))
         self.windows.name_ports_of(link.dpid, time.monotonic())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.copies import RULES, CopyRecord, SegmentCopies
+from fairq_ryu.agent.programs.copies import RULES, CopyRecord, SegmentCopies, token_bucket
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from tests.switch.packets import VLAN, Segment
 
@@ -44,6 +44,7 @@ def copies() -> SegmentCopies:
     maps = {name: Table() for name in ("copy_rules", "copy_counts", "copy_state")}
     window = SimpleNamespace(**maps, set_copy_rules=lambda count: None)
     found = SegmentCopies(None, window)  # type: ignore[arg-type]
+    found.port_limit, found.bridge_limit = token_bucket(10), token_bucket(1000)
     found._ring = Ring(found._on_copy)  # type: ignore[assignment]
     return found
 
