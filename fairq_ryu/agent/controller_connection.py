@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 # The time between two attempts doubles from the first of these to the second: its ports have no windows until
 # an agent is back.
 _FIRST_RETRY, _LAST_RETRY = 0.2, 1.0
+# A controller that refuses this agent will do so until somebody installs something.
+_AFTER_REFUSAL = 30.0
 # After a connection that lasted at least this long, the first retry is quick again.
 _STABLE = 5.0
 _CONNECT_TIMEOUT = 5.0
@@ -85,8 +87,10 @@ class ControllerConnection:
                 problem = f"cannot be reached ({why}); will keep trying. Is the controller running?"
             else:
                 began = time.monotonic()
-                greeted, fault = await self._serve(reader, writer)
-                if greeted:
+                session, fault = await self._serve(reader, writer)
+                if session.refused:
+                    delay = _AFTER_REFUSAL
+                elif session.greeted:
                     problem = "connection lost; rules run out with their leases"
                     logged = ""
                     if time.monotonic() - began > _STABLE:
@@ -101,10 +105,10 @@ class ControllerConnection:
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
             delay = min(delay * 2, _LAST_RETRY)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[bool, str]:
-        """Serve one connection until it ends. Returns whether the controller sent a HELLO and does not refuse
-        this agent, and the fault that ended the connection, if there was one.
-        """
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[ControllerSession, str]:
+        """Serve one connection until it ends. Returns its session, and the fault that ended it; "": none."""
         unread = writer.transport.get_write_buffer_size
         faults: list[str] = []
 
@@ -152,7 +156,7 @@ class ControllerConnection:
             writer.close()
             # A peer that does not read would keep unsent bytes for ever.
             asyncio.get_running_loop().call_later(_CLOSE_TIMEOUT, writer.transport.abort)
-        return session.greeted and not session.refused, session.fault or "".join(faults[:1])
+        return session, session.fault or "".join(faults[:1])
 
 
 async def _watch_silence(

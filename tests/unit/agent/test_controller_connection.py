@@ -7,6 +7,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.agent import controller_connection
 from fairq_ryu.agent.controller_connection import ControllerConnection
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.channel import flow_records
@@ -90,7 +91,8 @@ def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything
     assert 0 < max(waiting) < 1 << 20  # bytes that wait in the agent
 
 
-def test_the_reason_of_a_controller_that_refuses_the_agent_is_logged_once(caplog):
+def test_the_reason_of_a_controller_that_refuses_the_agent_is_logged_once(monkeypatch, caplog):
+    monkeypatch.setattr(controller_connection, "_AFTER_REFUSAL", 0.05)
     kind = ofp.OFPET_HELLO_FAILED.to_bytes(2, "big") + ofp.OFPHFC_INCOMPATIBLE.to_bytes(2, "big")
     refusal = message(ofp.OFPT_ERROR, 1, kind + b"install the same release")
 
