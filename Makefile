@@ -63,7 +63,7 @@ format: setup-dev ## format Python and C in place, and fix what ruff can fix
 BENCHES := $(if $(filter bench,$(firstword $(MAKECMDGOALS))),$(filter-out bench,$(MAKECMDGOALS)))
 $(if $(BENCHES),$(eval .PHONY: $(BENCHES))$(eval $(BENCHES): ; @:))
 
-bench: setup ## what it costs, of a packet to a controller of 100 bridges (make bench scale: that alone)
+bench: setup ## what it costs, of a packet to a controller of 20 bridges (make bench scale: that alone)
 	@exec $(SUDO) $(BIN)/python -m bench $(BENCHES)
 
 package: ## build the wheel and the Debian packages into dist/, from what set-up has installed

@@ -33,7 +33,7 @@ from fairq_ryu.packet import headers
 from mininet_topos.commands import run
 from mininet_topos.switch import remove_leftover
 from tests.support import attacks
-from tests.support.fabric import AGENT, Fabric
+from tests.support.fabric import Fabric
 from tests.support.lab import SINK, SOURCE, received, until
 from tests.support.traffic import wait_until_reachable
 
@@ -257,7 +257,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         topo = DumbbellTopo(n=3, right=2, rate=RATE, buffer=BUFFER)
         for name in topo.switches():
             remove_leftover(name)
-        fabric = Fabric(Path(directory), topo, AGENT)
+        fabric = Fabric(Path(directory), topo, "")
         with contextlib.closing(fabric):
             fabric.start()
             site = Site(fabric, way)

@@ -206,7 +206,7 @@ def growth(small: Measured, large: Measured, factor: float) -> str:
 def main(arguments: Sequence[str] = ()) -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
-    parser.add_argument("--bridges", default="10,100", help="numbers of bridges, separated by commas")
+    parser.add_argument("--bridges", default="5,20", help="numbers of bridges, separated by commas")
     parser.add_argument("--connections", type=int, default=1000, help="that last, per bridge")
     parser.add_argument("--rate", type=float, default=20.0, help="new connections a second, per bridge")
     parser.add_argument(

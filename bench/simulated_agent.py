@@ -24,7 +24,7 @@ from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.turn_queue import TurnCounts
-from fairq_ryu.channel import flow_records
+from fairq_ryu.channel import description, flow_records
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
@@ -37,7 +37,7 @@ _PERIOD = 0.03
 # Records in a part of a reply: as many as fit in one message.
 _PART = 60000 // flow_records.RECORD_SIZE - 1
 _RULES = 4096
-# Of the agent, `flow_idle_timeout` and `closed_timeout`.
+# As the agent's.
 _IDLE_NS, _CLOSED_NS = 300 * 10**9, 2 * 10**9
 
 
@@ -59,6 +59,7 @@ class SimulatedPorts:
     """The ports of a bridge, each with a busy queue (:class:`fairq_ryu.agent.openflow_server.BridgeData`)."""
 
     reports_drops = True
+    capabilities = description.ALL
 
     def __init__(self, flows: Flows) -> None:
         self._flows = flows

@@ -23,7 +23,7 @@ FIRST_PORT = 10_000
 # Segments of 1,448 bytes (with timestamps) at 200 Mbit/s; every flow of a port gets its part of it.
 PORT_BYTES = 24_000_000.0
 _ACTIVE = flow_records.KNOWN | flow_records.ESTABLISHED
-# How long the records of a closed connection stay, seconds: the agent's `closed_timeout`.
+# How long the records of a closed connection stay, seconds: as in the agent.
 _CLOSED_TIME = 2.0
 RTT_US = 5000
 

@@ -17,11 +17,10 @@ from fairq_ryu.metrics import exporter
 from fairq_ryu.policies import base
 from fairq_ryu.rest.openapi import document
 from fairq_ryu.rest.resources import RESOURCES
-from fairq_ryu.rest.schema.requests import MAX_LIMIT
 from fairq_ryu.setting import Setting
 from tests.vm import results
 
-_API = document(RESOURCES, MAX_LIMIT)
+_API = document(RESOURCES)
 SCHEMAS: Mapping[str, Any] = _API["components"]["schemas"]
 """The models of the REST interface."""
 PATHS: Mapping[str, Any] = _API["paths"]

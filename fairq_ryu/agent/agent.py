@@ -38,6 +38,11 @@ from fairq_ryu.packet.tcp_build import Addressing
 log = logging.getLogger(__name__)
 # Dropped packets, and copies, that are handled before other tasks of the loop run.
 _MAX_DROPS = _MAX_COPIES = 64
+# A flow leaves the flow map when it has been silent for so long. It loses nothing: a second map keeps its
+# window scale, which is used again from its next packet on.
+_IDLE_NS = 300 * 10**9
+# A closed flow leaves it when no segment of it can be on its way any more.
+_CLOSED_NS = 2 * 10**9
 
 
 class Agent:
@@ -205,8 +210,8 @@ class Agent:
         self._filters.look()
 
     async def _sweep_flows(self) -> None:
-        options, host = self.options, self._host
-        sweep = host.begin_sweep(int(options.flow_idle_timeout * 1e9), int(options.closed_timeout * 1e9))
+        host = self._host
+        sweep = host.begin_sweep(_IDLE_NS, _CLOSED_NS)
         # The system calls take milliseconds, and controllers are served meanwhile.
         while (part := await asyncio.to_thread(sweep.read)) is not None:
             sweep.process(part)

@@ -65,7 +65,7 @@ class AgentBridge:
         self.server = self._openflow_server()
         self.ports = BridgePorts(self.name, self.view, self.programs, self.server, self._reconnect)
         self.connections = [
-            ControllerConnection(target, tls, self._options.reconnect_max, self.server, self.send_notices)
+            ControllerConnection(target, tls, self.server, self.send_notices)
             for target in self._options.targets
         ]
 
@@ -93,16 +93,9 @@ class AgentBridge:
         self._lock.release()
 
     def _openflow_server(self) -> OpenFlowServer:
-        options = self._options
+        rules = self._options.limits.counters
         try:
-            return OpenFlowServer(
-                self.name,
-                self.view.dpid,
-                self.programs,
-                options.limits.counters,
-                options.congestion_gap,
-                options.drop_rate,
-            )
+            return OpenFlowServer(self.name, self.view.dpid, self.programs, rules)
         except ValueError as error:
             raise UserError(
                 f"bridge {self.name}: {error}, where the agent's own id goes",

@@ -27,6 +27,10 @@ _NS = 1_000_000_000
 # A token bucket holds this fraction of a second's rate.
 _BURST = 0.1
 NO_THRESHOLDS = Thresholds(0, 0)
+GAP = 0.002
+"""Seconds between two notices of a port: a queue that flaps is no more than 500 messages a second."""
+DROP_RATE = 20_000
+"""Dropped packets a second that are sent to controllers: as many as an engine of recovery acts on."""
 
 
 class Queues(Protocol):
@@ -141,7 +145,9 @@ class DropCounts:
 class CongestionMonitor:
     """The thresholds in force, and the messages that follow from them."""
 
-    def __init__(self, queues: Queues, sender: Sender, gap: float, drop_rate: float) -> None:
+    def __init__(
+        self, queues: Queues, sender: Sender, gap: float = GAP, drop_rate: float = DROP_RATE
+    ) -> None:
         """``gap``: minimum time between two notices of a port, s; ``drop_rate``: maximum packets per s."""
         self._queues, self._sender = queues, sender
         self._schedule = NoticeSchedule(int(gap * _NS))

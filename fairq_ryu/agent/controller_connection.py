@@ -22,7 +22,11 @@ from fairq_ryu.controller_target import ControllerTarget
 
 log = logging.getLogger(__name__)
 # All times in seconds.
-_FIRST_RETRY = 0.2
+# The time between two attempts doubles from the first of these to the second: its ports have no windows until
+# an agent is back.
+_FIRST_RETRY, _LAST_RETRY = 0.2, 1.0
+# A controller that refuses this agent will do so until somebody installs something.
+_AFTER_REFUSAL = 30.0
 # After a connection that lasted at least this long, the first retry is quick again.
 _STABLE = 5.0
 _CONNECT_TIMEOUT = 5.0
@@ -47,18 +51,14 @@ class ControllerConnection:
         self,
         target: ControllerTarget,
         tls: ssl.SSLContext | None,
-        max_retry: float,
         server: OpenFlowServer,
         after_requests: Callable[[], None],
     ) -> None:
-        """``max_retry``: longest time between two attempts, seconds. ``after_requests`` is called after
-        requests were processed, which may have changed thresholds.
-        """
+        """``after_requests`` is called after requests were processed, which may have changed thresholds."""
         self.target = target
         self.connected = False
         """A controller has sent its HELLO on the present connection."""
         self._tls = tls if target.secure else None
-        self._max_retry = max_retry
         self._server = server
         self._after_requests = after_requests
         self._writer: asyncio.StreamWriter | None = None
@@ -87,8 +87,10 @@ class ControllerConnection:
                 problem = f"cannot be reached ({why}); will keep trying. Is the controller running?"
             else:
                 began = time.monotonic()
-                greeted, fault = await self._serve(reader, writer)
-                if greeted:
+                session, fault = await self._serve(reader, writer)
+                if session.refused:
+                    delay = _AFTER_REFUSAL
+                elif session.greeted:
                     problem = "connection lost; rules run out with their leases"
                     logged = ""
                     if time.monotonic() - began > _STABLE:
@@ -101,12 +103,12 @@ class ControllerConnection:
                 log.warning("controller %s: %s", self.target.text, problem)
                 logged = problem
             await asyncio.sleep(delay * random.uniform(0.8, 1.2))
-            delay = min(delay * 2, self._max_retry)
+            delay = min(delay * 2, _LAST_RETRY)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[bool, str]:
-        """Serve one connection until it ends. Returns whether the controller sent a HELLO, and its fault if
-        that ended the connection.
-        """
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> tuple[ControllerSession, str]:
+        """Serve one connection until it ends. Returns its session, and the fault that ended it; "": none."""
         unread = writer.transport.get_write_buffer_size
         faults: list[str] = []
 
@@ -154,7 +156,7 @@ class ControllerConnection:
             writer.close()
             # A peer that does not read would keep unsent bytes for ever.
             asyncio.get_running_loop().call_later(_CLOSE_TIMEOUT, writer.transport.abort)
-        return session.greeted, session.fault or "".join(faults[:1])
+        return session, session.fault or "".join(faults[:1])
 
 
 async def _watch_silence(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import math
+import struct
 import time
 from collections.abc import Callable, Iterator
 
@@ -26,6 +27,7 @@ from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.wellformed import Phase
+from fairq_ryu.errors import plain
 
 log = logging.getLogger(__name__)
 # Requests that consist of the header alone.
@@ -37,6 +39,8 @@ _NEXT_BELOW = 256 << 10
 # Messages allowed before the controller's HELLO, and their length in bytes.
 _BEFORE_HELLO = (ofp.OFPT_HELLO, ofp.OFPT_ERROR, ofp.OFPT_ECHO_REQUEST, ofp.OFPT_ECHO_REPLY)
 _MAX_BEFORE_HELLO = 1024
+# Header, type and code of an error.
+_ERROR = ofp.OFP_ERROR_MSG_SIZE
 
 
 class ControllerSession:
@@ -51,7 +55,8 @@ class ControllerSession:
         self._answer: Iterator[bytes] | None = None  # the rest of a long reply
         self._part_began: float | None = None
         self.greeted = False
-        self.fault = ""  # why the session was closed, if the peer sent bytes that are not OpenFlow
+        self.fault = ""  # why the session was closed: the peer sent what is not OpenFlow, or refuses us
+        self.refused = False  # by the controller
         self._peaks: dict[int, int] = {}
         self.role = ofp.OFPCR_ROLE_EQUAL
         self.closed = False
@@ -169,7 +174,10 @@ class ControllerSession:
         if version != ofp.OFP_VERSION:
             self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_VERSION)
             return
-        if kind in (ofp.OFPT_ERROR, ofp.OFPT_ECHO_REPLY):
+        if kind == ofp.OFPT_ERROR:
+            self._error(request)
+            return
+        if kind == ofp.OFPT_ECHO_REPLY:
             return
         handler = HANDLERS.get(kind)
         if handler is None:
@@ -196,6 +204,13 @@ class ControllerSession:
             # A fault of the agent must not end the sessions of other controllers.
             log.exception("a message of type %d could not be answered", kind)
             self._refuse(request, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
+
+    def _error(self, error: bytes) -> None:
+        """A controller that cannot use an agent says why, and closes the connection."""
+        kind, code = struct.unpack_from("!HH", error, HEADER.size) if len(error) >= _ERROR else (None, None)
+        if (kind, code) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE):
+            self.refused = True
+            self._fail(f"it refuses this agent: {plain(error[_ERROR:].decode('utf-8', 'replace'))}")
 
     def _hello(self, version: int, request: bytes) -> None:
         try:

@@ -14,8 +14,8 @@ from fairq_ryu import __version__
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.rule_table import Rule
 from fairq_ryu.agent.segment_copier import CopyRule
+from fairq_ryu.channel import description as described
 from fairq_ryu.channel import oxm, segment_copies
-from fairq_ryu.channel.description import encode as encode_description
 from fairq_ryu.channel.flowmod import TABLES
 from fairq_ryu.channel.framing import HEADER, message, serialized
 from fairq_ryu.channel.protocol import addrconv, ofp, parser
@@ -73,15 +73,15 @@ def multipart(xid: int, kind: int, parts: Iterable[bytes], prefix: bytes = b"") 
         yield message(ofp.OFPT_MULTIPART_REPLY, xid, head + chunk)
 
 
-def description(bridge: str, dpid: int) -> bytes:
+def description(bridge: str, dpid: int, capabilities: described.Capability = described.ALL) -> bytes:
     """The body of a DESC reply."""
     return struct.pack(
         ofp.OFP_DESC_PACK_STR,
         b"fairq_ryu",
-        b"tc egress eBPF",
+        described.hardware(capabilities),
         f"fairq agent {__version__}".encode(),
         dpid_text(dpid).encode(),
-        encode_description(bridge),
+        described.datapath(bridge),
     )
 
 

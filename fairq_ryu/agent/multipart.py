@@ -44,7 +44,8 @@ def _no_body(request: bytes) -> None:
 
 def _desc(session: Session, request: bytes) -> Iterator[bytes]:
     _no_body(request)
-    yield messages.description(session.server.bridge, session.server.dpid)
+    server = session.server
+    yield messages.description(server.bridge, server.dpid, server.data.capabilities)
 
 
 def _port_desc(session: Session, request: bytes) -> Iterator[bytes]:

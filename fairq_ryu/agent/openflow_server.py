@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fairq_ryu.agent import messages
-from fairq_ryu.agent.congestion_monitor import CongestionMonitor, Queues
+from fairq_ryu.agent.congestion_monitor import DROP_RATE, GAP, CongestionMonitor, Queues
 from fairq_ryu.agent.law_table import LawSink, LawTable
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.port_recovery import PortRecovery
@@ -22,6 +22,7 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
+from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
@@ -44,6 +45,10 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
     @property
     def ports(self) -> dict[int, BridgePort]:
         """The ports by number."""
+
+    @property
+    def capabilities(self) -> Capability:
+        """What this kernel can do that others may lack."""
 
     def queue(self, port: BridgePort) -> QueueState:
         """The queue of a port now."""
@@ -133,8 +138,8 @@ class OpenFlowServer:
         dpid: int,
         data: BridgeData,
         rule_capacity: int,
-        congestion_gap: float = 0.002,
-        drop_rate: float = 20000,
+        congestion_gap: float = GAP,
+        drop_rate: float = DROP_RATE,
     ) -> None:
         """``dpid`` is the bridge's own; see :class:`CongestionMonitor` for the last two. Raises ValueError if
         the marker does not fit in ``dpid``.

@@ -55,14 +55,9 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class AgentOptions:
-    """The options of ``fairq agent``. Timeouts and gaps in seconds, ``drop_rate`` in packets a second."""
+    """The options of ``fairq agent``."""
 
     bridges: tuple[str, ...]
     targets: tuple[ControllerTarget, ...]
     limits: ProgramLimits
-    flow_idle_timeout: float = 300.0
-    closed_timeout: float = 2.0
-    reconnect_max: float = 8.0
-    congestion_gap: float = 0.002
-    drop_rate: float = 20000
     tls: TlsFiles = TlsFiles()

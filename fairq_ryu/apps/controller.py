@@ -43,7 +43,7 @@ from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.reports.port_traffic import CounterPolling, PortTrafficTable
 from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.windows.window_controller import WindowController
-from fairq_ryu.fabric.flows.table import FlowTable
+from fairq_ryu.fabric.flows.table import IDLE_TIMEOUT, FlowTable
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
@@ -56,7 +56,6 @@ from fairq_ryu.ryu_compat import (
     direct_replies,
     experimenter_multipart,
     segment_packet_ins,
-    short_turns,
 )
 from fairq_ryu.ryu_compat.event_queue import SlicedQueue
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
@@ -72,7 +71,6 @@ batched_io.register()
 cached_matches.register()
 controller_actions.register()
 experimenter_multipart.register()
-short_turns.register()
 
 
 class Controller(app_manager.RyuApp):
@@ -95,19 +93,14 @@ class Controller(app_manager.RyuApp):
         self.streams = setup.streams(config)
         self.counts = Counts()
         self.fabric = fabric = FabricController(config, log)
-        self.flows = FlowTable(config.number("fairq_ryu", "flow_idle_timeout"))
+        self.flows = FlowTable(IDLE_TIMEOUT)
         self.reporter = EventReporter(self.streams.add, lambda port: self.windows.inventory.name(port))
         self.windows = WindowController(choice, config, fabric, self.flows, log, self.reporter)
         self.gone = GoneSwitches(fabric, self.windows, self.flows)
         self.tracker = FlowTracker(fabric, self.flows, self.windows, log)
         self.admission = SynAdmission(fabric, self.windows, self.tracker, log)
         self.rerouting = Rerouting(fabric, self.windows, self.tracker, self.reporter)
-        polling = AgentPolling(
-            self.windows,
-            config.number("fairq_ryu", "flow_poll_interval"),
-            self.flows.idle_timeout,
-            self.counts.loop_delay,
-        )
+        polling = AgentPolling(self.windows, self.flows.idle_timeout, self.counts.loop_delay)
         self.traffic = PortTrafficTable()
         self.port_counters = CounterPolling(self.windows.inventory.counted, self.traffic)
         self.copies = AgentCopies(fabric.bridges, self.windows.links)
@@ -129,6 +122,7 @@ class Controller(app_manager.RyuApp):
             self.reporter,
             log,
         )
+        limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.switches = Switches(
             fabric,
             self.windows,
@@ -138,6 +132,7 @@ class Controller(app_manager.RyuApp):
             self.bridges,
             lambda link: hub.spawn(polling.run, link),
             log,
+            limited.warning,
         )
         self.packet_ins = PacketIns(
             fabric,
@@ -151,7 +146,6 @@ class Controller(app_manager.RyuApp):
         free, agents = self.events.is_free, self.agent_messages
         segment_packet_ins.register(agent_messages.COPIES, agents.segment_copy, free)
         direct_replies.register(agents.direct_reply, free)
-        limited = RateLimitedLog(log, max_per_peer=20, max_lines=200)
         self.refusals = Refusals(fabric, self.windows, self.counts, log, limited.warning)
 
         state = ControllerState(
@@ -168,7 +162,6 @@ class Controller(app_manager.RyuApp):
         policies = PolicyControl(self.windows, config, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
         metrics = Metrics(state)
-        self.young_garbage = garbage.Young(lambda: metrics.requests)
         setup.register(wsgi, config, state, self.streams, policies, self.modes, metrics, token)
         garbage.configure()
         workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
@@ -187,7 +180,6 @@ class Controller(app_manager.RyuApp):
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
-            Job("young garbage", every(garbage.YOUNG_INTERVAL), self.young_garbage.collect),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 

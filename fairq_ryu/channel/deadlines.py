@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
-from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.segment_state import KEY_SIZE, decode_key, encode_key
 from fairq_ryu.model import FlowKey
 
@@ -75,11 +74,6 @@ def decode(data: bytes) -> list[HandshakeDeadline]:
         key = decode_key(data[at : at + KEY_SIZE])
         found.append(HandshakeDeadline(key, None if us == NO_DEADLINE else us))
     return found
-
-
-def is_unknown(error: Any) -> bool:
-    """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this message."""
-    return framing.is_unknown(error, ofp.OFPT_EXPERIMENTER, EXP_TYPE_SET_DEADLINES)
 
 
 SET = Incoming(EXP_TYPE_SET_DEADLINES, "SET_DEADLINES", decode)

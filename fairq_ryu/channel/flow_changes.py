@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel import flow_records, framing
 from fairq_ryu.channel.dispatch import Incoming
-from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.segment_state import KEY_SIZE, decode_key
 from fairq_ryu.model import FlowKey
 
@@ -147,11 +146,6 @@ def decode_reply(data: bytes) -> Changes:
 def decode_removed(data: bytes) -> list[FlowKey]:
     """The directions in a part of :attr:`Changes.removed`. Raises ValueError on a wrong IP version."""
     return [decode_key(data[at : at + KEY_SIZE]) for at in range(0, len(data), KEY_SIZE)]
-
-
-def is_unknown(error: Any) -> bool:
-    """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this request."""
-    return framing.is_unknown(error, ofp.OFPT_MULTIPART_REQUEST, EXP_TYPE_FLOW_CHANGES)
 
 
 REQUEST = Incoming(EXP_TYPE_FLOW_CHANGES, "flow-change request", decode_request)

@@ -49,16 +49,10 @@ def packet_in(cookie: int, port: int, frame: bytes, total_len: int) -> bytes:
     return message(ofp.OFPT_PACKET_IN, 0, head + in_port + bytes(2) + frame)
 
 
-def is_unknown(error: Any, kind: int, number: int) -> bool:
-    """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this message: an
-    experimenter message (``kind`` OFPT_EXPERIMENTER) or a multipart request of ours with this number.
-    """
-    unknown = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-    return (error.type, error.code) == unknown and quotes(error, kind, number)
-
-
 def quotes(error: Any, kind: int, number: int) -> bool:
-    """Whether an error message quotes such a message of ours: it was refused, for any reason."""
+    """Whether an error message (Ryu's ``OFPErrorMsg``) quotes an experimenter message (``kind``
+    OFPT_EXPERIMENTER) or a multipart request of ours with this number: it was refused, for any reason.
+    """
     data = bytes(error.data or b"")
     start = ofp.OFP_MULTIPART_REQUEST_SIZE if kind == ofp.OFPT_MULTIPART_REQUEST else HEADER.size
     return (

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
-from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.port_settings import LAST_VLAN, PortSettings, VlanMode
 
 EXP_TYPE_PORT_SETTINGS = 14
@@ -121,11 +120,6 @@ def decode(data: bytes) -> PortSettingsPart:
         ports[port] = PortSettings(_MODES[mode], tag, trunks, bond, bool(bits & STANDBY), bool(bits & MIRROR))
         at += length
     return PortSettingsPart(bool(flags & FIRST), bool(flags & MORE), ports)
-
-
-def is_unknown(error: Any) -> bool:
-    """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this request."""
-    return framing.is_unknown(error, ofp.OFPT_EXPERIMENTER, EXP_TYPE_PORT_SETTINGS)
 
 
 REQUEST = Incoming(EXP_TYPE_PORT_SETTINGS, "request for port settings", decode_request)

@@ -85,8 +85,8 @@ class QueueLawState(NamedTuple):
 
 class RefusedQueueLaw(NamedTuple):
     """A queue law that an agent has refused, or the rule that refers to it. ``law``: its number, which is
-    also that of its port; 0: all laws, because the agent has none. ``others``: another controller has added
-    or deleted a law with this number.
+    also that of its port; 0: all laws. ``others``: another controller has added or deleted a law with this
+    number.
     """
 
     law: int
@@ -152,23 +152,17 @@ def refused_law(error: Any) -> RefusedQueueLaw | None:
     law = _REQUESTS.quoted(data)
     if law is None:
         return None
-    unknown = [
-        (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE),
-        (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TABLE_ID),
-    ]
-    if (error.type, getattr(error, "code", None)) in unknown:
-        return RefusedQueueLaw(0, "it is of an earlier version and has no queue laws")
     if error.type == ofp.OFPET_EXPERIMENTER:
         reason = quoted_law.reason(error, ERRORS)
         others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
         return None if reason is None else RefusedQueueLaw(law, reason, others)
     if not law or data[1] == ofp.OFPT_MULTIPART_REQUEST:
         return None  # no law was refused
-    unusable = {(ofp.OFPET_BAD_REQUEST, code) for code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)}
+    unusable = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
     if data[1] == ofp.OFPT_FLOW_MOD:
-        unusable = {(ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)}
-    if (error.type, error.code) in unusable:
-        return RefusedQueueLaw(law, quoted_law.UNREADABLE)
+        unusable = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
+    if (error.type, error.code) == unusable:
+        return RefusedQueueLaw(law, quoted_law.UNUSABLE)
     return None
 
 

@@ -14,7 +14,7 @@ from fairq_ryu.channel import framing, oxm
 from fairq_ryu.channel.protocol import ofp
 
 ALL_LAWS = 0xFFFFFFFF
-UNREADABLE = "it cannot read or install the law (see its log)"
+UNUSABLE = "its kernel does not run the law (see its log)"
 
 # Where the table and the in_port of a rule for a port are in its FlowMod: in_port is the first field of the
 # match.

@@ -3,7 +3,6 @@ and the outcomes of the losses that it has recovered.
 
 The request has no body. The reply has one record of 16 bytes for each count that is not 0, in network byte
 order. All counts begin with the agent, except :attr:`SegmentCounts.stored`, which is a present number.
-An agent of an earlier version, which neither wakes nor recovers, answers with BAD_EXP_TYPE.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
-from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.packet.tcp_build import Refusal
 
 EXP_TYPE_SEGMENT_COUNTS = 12
@@ -115,11 +113,6 @@ def decode_reply(data: bytes) -> SegmentCounts:
         elif group == STORED and item == 0:
             stored = count
     return SegmentCounts(losses, sent, stored)
-
-
-def is_unknown(error: Any) -> bool:
-    """Whether an error message (Ryu's ``OFPErrorMsg``) says that the agent does not know this request."""
-    return framing.is_unknown(error, ofp.OFPT_MULTIPART_REQUEST, EXP_TYPE_SEGMENT_COUNTS)
 
 
 REQUEST = Incoming(EXP_TYPE_SEGMENT_COUNTS, "request for segment counts", decode_request)

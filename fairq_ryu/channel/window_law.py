@@ -170,14 +170,12 @@ def decode_set(data: bytes) -> SetLaw:
 
 
 class Conflict(Enum):
-    """Why an agent does not run a law. ``UNSUPPORTED``: it has no laws at all (it is of an older version);
-    ``OTHERS``: another controller has added or deleted a law with this number; ``REFUSED``: it does not
-    accept this law.
+    """Why an agent does not run a law. ``OTHERS``: another controller has added or deleted a law with this
+    number; ``REFUSED``: it does not accept this law.
     """
 
-    UNSUPPORTED = 1
-    OTHERS = 2
-    REFUSED = 3
+    OTHERS = 1
+    REFUSED = 2
 
 
 class RefusedLaw(NamedTuple):
@@ -203,14 +201,9 @@ def refused_law(error: Any) -> RefusedLaw | None:
         others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
         conflict = Conflict.OTHERS if others else Conflict.REFUSED
         return None if reason is None else RefusedLaw(law, conflict, reason)
-    without_laws = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-    if data[1] == ofp.OFPT_FLOW_MOD:
-        without_laws = (ofp.OFPET_BAD_ACTION, ofp.OFPBAC_BAD_SET_TYPE)
-    if (error.type, error.code) == without_laws:
-        return RefusedLaw(0, Conflict.UNSUPPORTED, "it has no window laws")
-    unusable = error.type == ofp.OFPET_BAD_REQUEST and error.code in (ofp.OFPBRC_BAD_LEN, ofp.OFPBRC_EPERM)
+    unusable = (error.type, error.code) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
     if data[1] == ofp.OFPT_EXPERIMENTER and unusable:
-        return RefusedLaw(law, Conflict.REFUSED, quoted_law.UNREADABLE)
+        return RefusedLaw(law, Conflict.REFUSED, quoted_law.UNUSABLE)
     return None
 
 

@@ -73,7 +73,7 @@ def _fallbacks(rows: list[Answer]) -> list[str]:
     """The ports whose laws run in the controller although the switch should run them, one line a reason."""
     ports: dict[str, list[str]] = {}
     for row in rows:
-        if row.get("law_fallback"):  # a controller of an older version does not have it
+        if row["law_fallback"]:
             ports.setdefault(row["law_fallback"], []).append(port_text(row["dpid"], row["port"]))
     return [f"law in the controller on {', '.join(where)}: {why}" for why, where in ports.items()]
 
@@ -85,14 +85,13 @@ def _turns(rows: list[Answer]) -> list[str]:
         f"{row['turns_released']:,d} had room, {row['turns_overdue']:,d} waited too long, "
         f"{row['turns_overflowed']:,d} were too many"
         for row in rows
-        if row.get("turns_waiting") is not None  # a controller of an older version does not have it
+        if row["turns_waiting"] is not None
     ]
 
 
 def _mode(row: Answer) -> str:
     """The mode of a port: ``act``, ``observe``, ``disabled``, or ``disabled 45s``."""
-    left = row.get("disabled_s")
-    mode = row.get("mode", "act")  # a controller of an older version does not have it
+    mode, left = str(row["mode"]), row["disabled_s"]
     return mode if left is None else f"{mode} {span(left)}"
 
 
@@ -102,7 +101,7 @@ def _observed(rows: list[Answer]) -> list[str]:
         f"observed on {port_text(row['dpid'], row['port'])}: "
         f"{row['would_lower']:,d} ACKs would have been lowered"
         for row in rows
-        if row.get("mode") == "observe" and row["would_lower"] is not None and row["limit_bytes"]
+        if row["mode"] == "observe" and row["would_lower"] is not None and row["limit_bytes"]
     ]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 def queue_law_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What the law of each port has done, or why the agent does not run it."""
     for row in rows:
-        law = row.get("queue_law")  # a controller of an older version does not have it
+        law = row["queue_law"]
         if law is None:
             continue
         port = f"{int(row['dpid'], 16):x}:{row['port']:d}"

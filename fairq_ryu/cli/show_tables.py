@@ -70,9 +70,9 @@ def _flows_table(answer: Answer) -> RenderableType:
         ]
         for pair, row in zip(ends, rows, strict=True)
     ]
-    if any(row.get("vlan") for row in rows):  # a controller of an older version does not have it
+    if any(row["vlan"] for row in rows):
         columns.append(number("VLAN"))
-        cells = [[*line, str(row.get("vlan") or "-")] for line, row in zip(cells, rows, strict=True)]
+        cells = [[*line, str(row["vlan"] or "-")] for line, row in zip(cells, rows, strict=True)]
     if any(row["pinned"] for row in rows):
         columns.append(word("pinned"))
         cells = [[*line, "yes" if row["pinned"] else "-"] for line, row in zip(cells, rows, strict=True)]
@@ -126,9 +126,9 @@ def _paths_table(answer: Answer) -> RenderableType:
         ]
         for row in rows
     ]
-    if any(row.get("vlan") for row in rows):
+    if any(row["vlan"] for row in rows):
         columns.append(number("VLAN"))
-        cells = [[*line, str(row.get("vlan") or "-")] for line, row in zip(cells, rows, strict=True)]
+        cells = [[*line, str(row["vlan"] or "-")] for line, row in zip(cells, rows, strict=True)]
     return Group(plain_table(columns, cells), footer)
 
 
@@ -176,8 +176,7 @@ def _health_table(answer: Answer) -> RenderableType:
         for name, value in answer.items()
         if name != "ways"
     ]
-    ways = answer.get("ways", {})  # missing in older versions, as below
-    cells += [[f"way {way}", _health_cell("agents_missing", dpids)] for way, dpids in ways.items()]
+    cells += [[f"way {way}", _health_cell("agents_missing", dpids)] for way, dpids in answer["ways"].items()]
     return plain_table([word("what"), long("now")], cells)
 
 
@@ -208,7 +207,7 @@ def _switches_table(answer: Answer) -> RenderableType:
     # What a way cannot do is often the same for many switches: a line for each reason.
     limits: dict[str, list[str]] = {}
     for row in rows:
-        for limit in row.get("limits", ()):
+        for limit in row["limits"]:
             limits.setdefault(limit, []).append(place(row["dpid"], None))
     shown = [{name: value for name, value in row.items() if name != "limits"} for row in rows]
     notes = [Text(plain(f"{', '.join(dpids)}: {limit}")) for limit, dpids in limits.items()]

@@ -153,12 +153,11 @@ def _check_together(config: Config) -> None:
     """Conditions between settings. Raises :class:`UserError`."""
     lease = config.number("fairq_ryu", "lease")
     way = str(config.value("fairq_ryu", "way"))
-    for name, value in (("syn", "hold"), ("segments_from", "controller")):
-        if way in ("windows", "normal") and config.value("fairq_ryu", name) == value:
-            raise UserError(
-                f"[fairq_ryu] {name} = {value} needs the tables of bridges, which way = {way} leaves alone",
-                f"set way = paths, or take {name} = {value} out",
-            )
+    if way in ("windows", "normal") and config.value("fairq_ryu", "syn") == "hold":
+        raise UserError(
+            f"[fairq_ryu] syn = hold needs the tables of bridges, which way = {way} leaves alone",
+            "set way = paths, or take syn = hold out",
+        )
     for section, values in config.as_dict().items():
         interval = values.get("interval")
         if isinstance(interval, float) and interval > renewal_interval(lease):

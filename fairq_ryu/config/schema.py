@@ -24,7 +24,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "",
         "",
         "Policy of the ports that no line of section [ports] matches (empty: the policy in the "
-        "application's name).",
+        "application's name). Set it to change the policy, but not how the controller is started.",
     ),
     Setting(
         "fairq_ryu",
@@ -34,7 +34,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "How bridges are governed: windows (by their agents alone; a bridge that connects gets no rule), "
         "normal (a bridge forwards by its own rules, which stay) or paths (the controller owns the tables of "
         "bridges and forwards). Empty: windows for a bridge that does not connect; paths for one whose "
-        "description asks for it; normal for any other.",
+        "description asks for it; normal for any other. Set it where all bridges are to be governed alike.",
         choices=("", "windows", "normal", "paths"),
     ),
     Setting(
@@ -42,7 +42,8 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "lease",
         2,
         "s",
-        "A window rule ends after this time unless the controller renews it.",
+        "A window rule ends after this time unless the controller renews it. Make it longer where the "
+        "controller has thousands of ports or is stopped for seconds.",
         1,
         60,
     ),
@@ -52,26 +53,9 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "act",
         "",
         "Mode of the ports that no pattern in [modes] matches: act (windows are lowered) or observe (windows "
-        "are worked out, ACKs that would be lowered are counted, and nothing is written).",
+        "are worked out, ACKs that would be lowered are counted, and nothing is written). Set observe for a "
+        "first look at a network.",
         choices=("act", "observe"),
-    ),
-    Setting(
-        "fairq_ryu",
-        "flow_idle_timeout",
-        60.0,
-        "s",
-        "A flow is removed from the flow table when its switch has seen no packet of it for this long.",
-        1,
-        86400,
-    ),
-    Setting(
-        "fairq_ryu",
-        "flow_poll_interval",
-        1.0,
-        "s",
-        "Shortest time between two comparisons of a switch's flow records with the controller's flow table.",
-        0.1,
-        60,
     ),
     Setting(
         "fairq_ryu",
@@ -79,19 +63,9 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         0,
         "bytes",
         "Buffer size of ports whose queueing discipline does not report one (0: set no windows "
-        "on such ports).",
+        "on such ports). Set it where the log names such ports.",
         0,
         1 << 31,
-    ),
-    Setting(
-        "fairq_ryu",
-        "segments_from",
-        "agent",
-        "",
-        "What sends window updates, duplicate ACKs and dropped segments to hosts: agent (at the port of the "
-        "queue's switch, at once) or controller (through the tables of the bridge, a round trip later; for "
-        "bridges that add or remove VLAN tags).",
-        choices=("agent", "controller"),
     ),
     Setting(
         "fairq_ryu",
@@ -99,7 +73,8 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         10000,
         "packets/s",
         "Maximum rate of packets from one bridge to the controller, if the bridge has meters (0: no limit). "
-        "Each port has a share of it for each class of packets.",
+        "Each port has a share of it for each class of packets. Raise it where more than 2,000 connections a "
+        "second begin at one port.",
         0,
         10_000_000,
     ),
@@ -109,7 +84,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         10000,
         "packets/s",
         "Maximum rate of broadcast and multicast packets from one port, if the bridge has meters (0: no "
-        "limit).",
+        "limit). Raise it where a host sends more multicast.",
         0,
         10_000_000,
     ),
@@ -119,16 +94,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "",
         "",
         "Policy whose queue law judges the packets of ports whose own policy has none: afq, afcd, red, "
-        "codel, sfb or mark (empty: none).",
-    ),
-    Setting(
-        "fairq_ryu",
-        "host_idle_timeout",
-        300,
-        "s",
-        "A host that sends nothing for this long is removed; it is learnt again from its next packet.",
-        10,
-        65535,
+        "codel, sfb or mark (empty: none). Set it where other traffic than TCP fills queues.",
     ),
     Setting(
         "fairq_ryu",
@@ -136,18 +102,9 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "copy",
         "",
         "copy: a SYN is forwarded at once, and the controller gets a copy; hold: it is forwarded "
-        "when its path and windows are installed.",
+        "when its path and windows are installed. Set hold where the first segments of a flow must meet "
+        "both.",
         choices=("copy", "hold"),
-    ),
-    Setting(
-        "fairq_ryu",
-        "hold_lease",
-        3,
-        "s",
-        "With syn = hold: new connections are no longer held when the controller has been away "
-        "for this long.",
-        1,
-        60,
     ),
     Setting(
         "fairq_ryu",
@@ -155,26 +112,8 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "hash",
         "",
         "How one of the shortest paths is chosen for a new flow: hash (of addresses and ports) "
-        "or least-loaded (fewest flows).",
+        "or least-loaded (fewest flows). Set least-loaded where a few long flows share several paths.",
         choices=("hash", "least-loaded"),
-    ),
-    Setting(
-        "fairq_ryu",
-        "pins",
-        "choice",
-        "",
-        "Which flows between switches get rules of their own: choice (only where there are "
-        "several paths) or always.",
-        choices=("choice", "always"),
-    ),
-    Setting(
-        "fairq_ryu",
-        "discovery_time",
-        1.5,
-        "s",
-        "A port that receives no LLDP frame for this long counts as a host port.",
-        0.1,
-        60,
     ),
     Setting(
         "fairq_ryu",
@@ -182,7 +121,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "",
         "",
         "File with the token that REST changes need (empty: the variable FAIRQ_TOKEN; with "
-        "neither, changes are refused).",
+        "neither, changes are refused). Set it to allow changes.",
     ),
     Setting(
         "fairq_ryu",
@@ -190,18 +129,14 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "",
         "",
         "Host names that REST requests may use in their Host header, separated by spaces. IP "
-        "addresses are always accepted.",
+        "addresses are always accepted. Set it where clients know the controller by name.",
     ),
-    Setting(
-        "fairq_ryu", "rest_body", 65536, "bytes", "Maximum size of the body of a REST request.", 1024, 1 << 20
-    ),
-    Setting("fairq_ryu", "rest_page", 1000, "rows", "Maximum number of rows in one answer.", 200, 1000),
     Setting(
         "fairq_ryu",
         "rest_streams",
         16,
         "",
-        "Maximum number of open event streams, those of the live page included.",
+        "Maximum number of open event streams, those of the live page included. Raise it for more viewers.",
         0,
         256,
     ),
@@ -214,7 +149,8 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "",
         "",
         "Addresses of the controllers, separated by spaces: tcp:HOST[:PORT] or ssl:HOST[:PORT] "
-        "(empty: tcp:127.0.0.1:6653). Option --controller replaces them.",
+        "(empty: tcp:127.0.0.1:6653). Option --controller replaces them. Set it for an agent that is a "
+        "service.",
         grammar=parse_targets,
     ),
     Setting("agent", "private_key", "", "", "PEM file with the agent's private key, for ssl: addresses."),
@@ -231,12 +167,10 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "flows",
         65536,
         "",
-        "Maximum number of connections that are tracked on the bridges of an agent.",
+        "Maximum number of connections that are tracked on the bridges of an agent; a sixteenth of it may "
+        "have rules of their own on a bridge. Raise it where `fairq status` shows flows evicted.",
         64,
         16_777_216,
-    ),
-    Setting(
-        "agent", "rules", 4096, "", "Maximum number of rules for single flows on a bridge.", 1, 1_048_576
     ),
     Setting(
         "agent",
@@ -244,7 +178,7 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         1024,
         "",
         "Maximum number of ports of the bridges of an agent; each transmit queue of a port with several "
-        "counts as one more.",
+        "counts as one more. Raise it for bridges with more.",
         1,
         65279,
     ),
@@ -253,65 +187,10 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "active_timeout",
         0.2,
         "s",
-        "A flow that has sent no data for this long is not active: it gets no share of the pool.",
+        "A flow that has sent no data for this long is not active: it gets no share of the pool. Raise it "
+        "where round trips, with full queues, are longer.",
         0.008,
         60,
-    ),
-    Setting(
-        "agent",
-        "flow_idle_timeout",
-        300.0,
-        "s",
-        "A flow without packets is removed after this time. The window scale of an established connection is "
-        "kept in a second map, and used again from its next packet on.",
-        1,
-        86400,
-    ),
-    Setting("agent", "closed_timeout", 2.0, "s", "A closed flow is removed after this time.", 0.1, 3600),
-    Setting(
-        "agent",
-        "congestion_gap",
-        0.002,
-        "s",
-        "Minimum time between two congestion messages about the same port; the last state is always sent.",
-        0,
-        10,
-    ),
-    Setting(
-        "agent",
-        "drop_rate",
-        20000,
-        "packets/s",
-        "Maximum rate of dropped packets that are sent to the controllers that asked for them.",
-        1,
-        1_000_000,
-    ),
-    Setting(
-        "agent",
-        "copy_rate",
-        10000,
-        "packets/s",
-        "Maximum rate of copies of SYN, FIN and RST on a bridge, for the controllers that asked for them.",
-        1,
-        1_000_000,
-    ),
-    Setting(
-        "agent",
-        "port_copy_rate",
-        5000,
-        "packets/s",
-        "Likewise, of the segments that leave by one port: a flood there leaves the rest to the others.",
-        1,
-        1_000_000,
-    ),
-    Setting(
-        "agent",
-        "reconnect_max",
-        8.0,
-        "s",
-        "Maximum time between two attempts to connect to a controller.",
-        0.1,
-        300,
     ),
 )
 

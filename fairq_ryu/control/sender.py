@@ -33,6 +33,11 @@ class Sender:
         for datapath, message in messages:
             datapath.send_msg(message)
 
+    @staticmethod
+    def send_last(datapath: Datapath, message: Message) -> None:
+        """Send a message, and close the connection behind it."""
+        datapath.send_msg(message, close_socket=True)
+
     def after_barriers(
         self, datapaths: Iterable[Datapath], action: Callable[[], None], timeout: float | None = None
     ) -> None:

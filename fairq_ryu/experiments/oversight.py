@@ -62,7 +62,7 @@ def refused_law(log: str) -> str:
 
 def refused_queue_law(log: str) -> str:
     """Why an agent did not run a queue law, by the controller's log; "" if all did."""
-    found = re.search(r"no queue laws?(?: on port \d+)?: (.+)$", log, re.M)
+    found = re.search(r"no queue law on port \d+: (.+)$", log, re.M)
     return found[1][:_MAX_WORDS] if found else ""
 
 

@@ -48,12 +48,11 @@ class RuleCount(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the configuration asks for that needs ``paths``: SYNs are held, segments are sent through the
-    tables of bridges, and policies of ports are chosen by role.
+    """What the configuration asks for that needs ``paths``: SYNs are held, and policies of ports are chosen
+    by role.
     """
 
     hold: bool = False
-    through_tables: bool = False
     roles: bool = False
 
 
@@ -78,8 +77,6 @@ def limits(way: Way, connected: bool, others: int, asked: Asked, in_loop: bool |
         found.insert(0, "nothing is forwarded: the bridge has no rules and is part of a loop; ask for paths")
     if asked.hold:
         found.append(f"SYNs are not held (syn = hold): {why}")
-    if asked.through_tables:
-        found.append(f"no segments are sent for hosts (segments_from = controller): {why}")
     if asked.roles:
         found.append(f"no port matches role:host or role:link: {why}")
     if way is Way.WINDOWS:

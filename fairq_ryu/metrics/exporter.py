@@ -88,11 +88,6 @@ class Metrics:
         self._requests[method if method in _METHODS else _OTHER, path, f"{code:d}"] += 1
         self._durations.setdefault(path, Histogram(_DURATIONS)).observe(seconds)
 
-    @property
-    def requests(self) -> int:
-        """The number of requests that were answered."""
-        return self._requests.total()
-
     def tables(self) -> Iterator[tuple[Iterable[Family], Callable[[], Samples]]]:
         """The groups of metrics that are read together, each with the function that reads them."""
         state = self._state

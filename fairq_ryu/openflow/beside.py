@@ -27,7 +27,7 @@ OF_NORMAL, DISCOVERS = ((cookie, 0xFFFF_FFFF_FFFF_FFFF) for cookie in (COOKIE_NO
 
 
 def ask_description(datapath: Datapath) -> Message:
-    """The request for the bridge's description (``other_config:dp-desc`` of Open vSwitch)."""
+    """The request for the description of a switch; of a bridge, ``other_config:dp-desc`` of Open vSwitch."""
     return parser.OFPDescStatsRequest(datapath, 0)
 
 

@@ -152,7 +152,8 @@ class Recovery:
     """How segments that a port's queue has dropped are recovered. ``dupack``: three duplicate ACKs are sent
     to the source; ``reinject``: the segment is sent again. At most ``bytes`` of dropped packets are stored
     for each port, and none for longer than ``age`` seconds. ``by_agent``: the agent of the port's switch does
-    it, at once, where it can; otherwise the controller, to which the agent sends each dropped packet.
+    it, at once; otherwise the controller sends the duplicate ACKs, and the agent sends it each dropped
+    packet. Raises ValueError if the controller is to reinject segments.
     """
 
     dupack: bool
@@ -160,6 +161,10 @@ class Recovery:
     bytes: int
     age: float
     by_agent: bool = True
+
+    def __post_init__(self) -> None:
+        if self.reinject and not self.by_agent:
+            raise ValueError("only an agent sends segments again: reinject needs by_agent")
 
 
 def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:

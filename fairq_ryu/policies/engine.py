@@ -41,7 +41,6 @@ class PolicyEngine:
         """Time between two readings of the queues whose laws run in the switch, seconds."""
         self._ports: dict[model.PortKey, GovernedPort] = {}
         self._names: dict[model.PortKey, tuple[str, str]] = {}
-        self._without_laws: dict[int, str] = {}  # the switches that run no laws, by dpid, and why
         # Counts of removed ports.
         self._lapsed = self._failures = 0
 
@@ -116,7 +115,6 @@ class PolicyEngine:
                 self.chosen(key),
                 _EARLY * self.renew_after,
                 self.lease,
-                self._without_laws.get(key.dpid),
             )
             port.installed.mode = self._mode_of(key)
             self._ports[key] = port
@@ -222,7 +220,6 @@ class PolicyEngine:
         """A switch's agent has gone, with its rules: they are installed again when it is back, and flows that
         were paused are woken unless they still are. Returns how many rules were installed.
         """
-        self._without_laws.pop(dpid, None)
         counts = [port.switch_gone() for key, port in self._ports.items() if key.dpid == dpid]
         return sum(counts)
 
@@ -257,16 +254,6 @@ class PolicyEngine:
         """
         port = self._ports.get(key)
         return [] if port is None else port.law_refused(reason, now)
-
-    def laws_unsupported(self, dpid: int, reason: str, now: float) -> list[model.RuleChange]:
-        """A switch runs no laws at all: the controller does, until its agent connects again."""
-        self._without_laws[dpid] = reason
-        ports = [port for key, port in self._ports.items() if key.dpid == dpid]
-        return [change for port in ports for change in port.laws_unsupported(reason, now)]
-
-    def runs_no_laws(self, dpid: int) -> bool:
-        """Whether the agent of a switch is known to run no laws."""
-        return dpid in self._without_laws
 
     def law_lost(self, key: model.PortKey) -> None:
         """The switch does not have the port's law any more: it is requested again with the next event."""
@@ -305,11 +292,6 @@ class PolicyEngine:
         return f"the policy in force ({names}) ignores sizes and deadlines"
 
     # State of the ports
-
-    def buffer(self, key: model.PortKey) -> int:
-        """Buffer of the port's queue, bytes; 0: not known."""
-        port = self._ports.get(key)
-        return 0 if port is None or port.last is None else port.last.limit
 
     def busy(self, key: model.PortKey) -> bool:
         """Whether the port has flows or windows."""

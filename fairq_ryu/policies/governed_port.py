@@ -69,11 +69,8 @@ class GovernedPort:
         policy: Policy,
         renew_after: float,
         lease: float,
-        without_laws: str | None = None,
     ) -> None:
-        """``renew_after`` and ``lease``: see :class:`InstalledRules`; ``without_laws``: why the switch runs
-        no laws at all; None: it may.
-        """
+        """``renew_after`` and ``lease``: see :class:`InstalledRules`."""
         self.key = key
         self.policy = policy
         self.law: PortLaw | None = None
@@ -91,7 +88,6 @@ class GovernedPort:
         # Whether the switch was ever given thresholds, and whether it has some now.
         self._thresholds_set = False
         self._watched = False
-        self._without_laws = without_laws
         # Why the switch does not run the law of this policy, and the buffer and rate with which it refused.
         self._refusal: str | None = None
         self._refused_with: tuple[int, int] | None = None
@@ -189,11 +185,6 @@ class GovernedPort:
         self._refused_with = None if self.last is None else (self.last.limit, self.last.rate)
         return self._restart(now)
 
-    def laws_unsupported(self, reason: str, now: float) -> list[model.RuleChange]:
-        """The switch runs no laws at all, until its agent connects again."""
-        self._without_laws = reason
-        return self._restart(now) if self.in_switch else []
-
     def law_lost(self) -> None:
         """The switch does not have the law any more: it is requested again with the next event."""
         if self.in_switch:
@@ -221,7 +212,7 @@ class GovernedPort:
         if wrong is not None and self._refusal is None:
             log.warning("port %s: the law runs in the controller: in the switch, %s", self.key, wrong)
             self._refusal = wrong
-        self.fallback = self._without_laws or self._refusal
+        self.fallback = self._refusal
         return spec if self.fallback is None else None
 
     @property
@@ -239,10 +230,7 @@ class GovernedPort:
         count = len(self.installed)
         self.installed.clear()
         self._congestion = None
-        if self._without_laws is not None and self.fallback is not None:
-            self.law, self.plan = None, model.NO_WINDOWS
-        self._without_laws = None  # another agent may run them
-        self._forget_refusal()
+        self._forget_refusal()  # another agent may run the law
         return count
 
     # What the law asks of the switch, and what it shows

@@ -63,15 +63,12 @@ def _usable(token: str, where: str) -> str:
 
 
 class RequestGuard:
-    """The checks of one interface. ``names``: its host names besides ``localhost``; ``max_body``: maximum
-    size of a body, bytes.
-    """
+    """The checks of one interface. ``names``: its host names besides ``localhost``."""
 
-    def __init__(self, token: str = "", names: Iterable[str] = (), max_body: int = MAX_BODY) -> None:
+    def __init__(self, token: str = "", names: Iterable[str] = ()) -> None:
         self._token = token.encode()
         self._names = {"localhost", *(name.lower() for name in names if name)}
         self._known: dict[str, bool] = {}
-        self.max_body = max_body
 
     def check_host(self, environ: Mapping[str, Any]) -> None:
         """Raise :class:`RequestRefused` unless the ``Host`` of the request is the controller's."""
@@ -124,9 +121,9 @@ class RequestGuard:
             raise RequestRefused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is needed")
         if not (length.isascii() and length.isdigit()):
             raise RequestRefused(HTTPStatus.BAD_REQUEST, f"Content-Length: {quoted(length)} is not a number")
-        if len(length) > 12 or int(length) > self.max_body:
+        if len(length) > 12 or int(length) > MAX_BODY:
             raise RequestRefused(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {self.max_body} bytes"
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {MAX_BODY} bytes"
             )
         timeout = hub.Timeout(BODY_TIMEOUT)
         try:

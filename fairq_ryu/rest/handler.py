@@ -23,14 +23,13 @@ from typing import Any
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import server
-from fairq_ryu.rest.guard import RequestGuard
+from fairq_ryu.rest.guard import MAX_BODY, RequestGuard
 from fairq_ryu.rest.openapi import WRITES, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, RestService
 from fairq_ryu.rest.reply import JSON, Reply, RequestRefused, encode, problem
 from fairq_ryu.rest.resources import PORTS, RESOURCES
 from fairq_ryu.rest.schema import validation
 from fairq_ryu.rest.schema.base import quoted
-from fairq_ryu.rest.schema.requests import DEFAULT_LIMIT
 from fairq_ryu.ryu_compat.runtime import cfg, ip, ofproto_common
 
 LOG = logging.getLogger(__name__)
@@ -54,8 +53,8 @@ class Rest:
         self.guard = guard
         self._other = other
         # Encoded now: it takes too long for a controller with switches.
-        encoded(RESOURCES, service.max_limit)
-        self.max_body = guard.max_body
+        encoded(RESOURCES)
+        self.max_body = MAX_BODY
         self.fast_path = server.FastPath(PORTS, service.ports, guard.is_own)
         if service.metrics is not None:
             self.fast_path.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
@@ -134,11 +133,6 @@ class Rest:
     ) -> RequestContext:
         try:
             query = validation.query(operation.query, resource.path, environ.get("QUERY_STRING", ""))
-            limit = getattr(query, "limit", 0)
-            if limit > self.service.max_limit:
-                if "limit" in query.model_fields_set:
-                    raise validation.InvalidRequest(f"limit: {limit} is more than {self.service.max_limit:,}")
-                query = query.model_copy(update={"limit": min(DEFAULT_LIMIT, self.service.max_limit)})
             body = None
             if operation.body is not None:
                 body = validation.body(operation.body, self.guard.read_body(environ))

@@ -12,7 +12,6 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from fairq_ryu import __version__
 from fairq_ryu.rest.reply import encode
 from fairq_ryu.rest.schema.base import RequestModel
-from fairq_ryu.rest.schema.requests import DEFAULT_LIMIT
 from fairq_ryu.rest.schema.responses import Problem
 from fairq_ryu.rest.schema.state import EventRow, Live
 
@@ -53,8 +52,8 @@ def errors_of(method: str, operation: Operation) -> dict[HTTPStatus, str]:
 
 
 @lru_cache(maxsize=4)
-def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
-    """The document. ``max_limit``: the maximum number of rows of a page."""
+def document(resources: tuple[Resource, ...]) -> dict[str, Any]:
+    """The document."""
     modes: list[tuple[Any, JsonSchemaMode]] = [
         (Problem, "serialization"),
         (Live, "serialization"),
@@ -67,7 +66,7 @@ def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
             if operation.body is not None:
                 modes.append((operation.body, "validation"))
     refs, found = models_json_schema(list(dict.fromkeys(modes)), ref_template=_REF)
-    made = _Maker({model: ref for (model, _), ref in refs.items()}, max_limit)
+    made = _Maker({model: ref for (model, _), ref in refs.items()})
     return {
         "openapi": VERSION,
         "info": {
@@ -87,15 +86,14 @@ def document(resources: tuple[Resource, ...], max_limit: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)
-def encoded(resources: tuple[Resource, ...], max_limit: int) -> bytes:
+def encoded(resources: tuple[Resource, ...]) -> bytes:
     """The document as JSON."""
-    return encode(document(resources, max_limit))
+    return encode(document(resources))
 
 
 class _Maker:
-    def __init__(self, refs: Mapping[Any, Any], max_limit: int) -> None:
+    def __init__(self, refs: Mapping[Any, Any]) -> None:
         self._refs = refs
-        self._max_limit = max_limit
 
     def item(self, operations: Mapping[str, Operation], parts: type[RequestModel]) -> dict[str, Any]:
         return {
@@ -145,9 +143,6 @@ class _Maker:
         schema = model.model_json_schema()
         for name, about in schema.get("properties", {}).items():
             about = _bare(about)
-            if name == "limit":
-                about["maximum"] = self._max_limit
-                about["default"] = min(DEFAULT_LIMIT, self._max_limit)
             yield {
                 "name": name,
                 "in": place,

@@ -112,7 +112,7 @@ class MetricsView(Protocol):
 
 @dataclass(slots=True)
 class RestService:
-    """All that requests are answered from; a page has at most ``max_limit`` rows."""
+    """All that requests are answered from."""
 
     view: View
     announcing: AnnouncingView | None = None
@@ -121,7 +121,6 @@ class RestService:
     modes: ModesView | None = None
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
-    max_limit: int = 1000
     ports: CachedReply = field(init=False)
     """the reply to /v1/ports"""
     turn: Any = field(init=False)

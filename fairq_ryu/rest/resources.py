@@ -99,8 +99,8 @@ def _metrics(context: RequestContext) -> Reply:
     return Reply(body=body, content_type=kind)
 
 
-def _document(context: RequestContext) -> Reply:
-    return Reply(body=encoded(RESOURCES, context.service.max_limit), content_type=JSON)
+def _document(_: RequestContext) -> Reply:
+    return Reply(body=encoded(RESOURCES), content_type=JSON)
 
 
 # Resources

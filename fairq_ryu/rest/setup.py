@@ -55,7 +55,6 @@ def register(
         metrics=metrics,
         modes=modes,
         streams=streams,
-        max_limit=int(config.number("fairq_ryu", "rest_page")),
     )
     peaks = Peaks(state.windows.links)
 
@@ -65,7 +64,7 @@ def register(
 
     streams.state = now
     names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
-    guard = RequestGuard(token, names, int(config.number("fairq_ryu", "rest_body")))
+    guard = RequestGuard(token, names)
     return handler.register(wsgi, service, guard)
 
 

@@ -29,7 +29,6 @@ batched_io              each message is one write and two reads; ``send`` blocks
                         peer does not read; the rest of a message is waited for without limit
 segment_packet_ins      a copy of a segment takes longer as message and event than it takes to read it
 direct_replies          the reply about a queue is decoded, wrapped and queued, and a window waits for it
-short_turns             all sockets that can be read, a hundred or more, are served before the next timer
 event_queue             all events that are queued, up to 128, are handled before anything else runs
 manager                 a missing configuration file or application ends ``ryu-manager`` with a traceback
 ======================  ==================================================================================
@@ -44,7 +43,6 @@ module                  what it is for
 ======================  ==================================================================================
 limited_log             log lines that a remote peer can cause, limited for each peer and in total
 observers               how many applications observe a kind of event
-watched_socket          waits for a socket that the loop keeps watching: eventlet asks the kernel twice a wait
 runtime                 the only names of Ryu and eventlet that ``rest`` and ``metrics`` use
 ======================  ==================================================================================
 

@@ -13,8 +13,6 @@ import time
 from collections import deque
 from typing import Any
 
-from eventlet import hubs
-from eventlet.greenio import GreenSocket
 from ryu.base import app_manager as _first  # noqa: F401 (the controller module cannot be imported before it)
 from ryu.controller import controller, ofp_event
 from ryu.controller.handler import DEAD_DISPATCHER, HANDSHAKE_DISPATCHER, MAIN_DISPATCHER
@@ -31,11 +29,9 @@ from fairq_ryu.ryu_compat import (
     connection_class,
     direct_replies,
     segment_packet_ins,
-    short_turns,
     switch_listener,
 )
 from fairq_ryu.ryu_compat.switch_listener import Refused
-from fairq_ryu.ryu_compat.watched_socket import WatchedSocket
 
 LOG = logging.getLogger(__name__)
 # Limits of the send queue of one switch. When links fail, all its rules may be sent at once: 100,000 pinned
@@ -112,10 +108,8 @@ class SwitchConnection(controller.Datapath):
         self.joined = False  # the handshake is complete
         self.ended = False
         self._began = self._part_began = self.heard
-        self._turn_ends = short_turns.ends(self.heard, _SLICE)
+        self._turn_ends = self.heard + _SLICE
         self._port_messages = 0
-        self._drained = False  # the last read has taken all that had come
-        self._watched: WatchedSocket | None = None
 
     @property
     def host(self) -> str:
@@ -181,12 +175,12 @@ class SwitchConnection(controller.Datapath):
             hub.sleep(0)
             while not self.ended and self.state != DEAD_DISPATCHER:
                 asked = time.monotonic()
-                data = self._receive(bool(rest))
+                data = self._receive()
                 if data == b"":
                     break
                 now = time.monotonic()
                 if now - asked > _WAITED:  # other greenlets have run
-                    self._turn_ends = short_turns.ends(now, _SLICE)
+                    self._turn_ends = now + _SLICE
                 if data:
                     self.heard = now
                     if not rest:
@@ -201,20 +195,14 @@ class SwitchConnection(controller.Datapath):
             self.end(str(refused))
         finally:
             self.ended = True
-            if self._watched is not None:
-                self._watched.end()
             try:
                 self.socket.close()
             except OSError as error:
                 LOG.debug("%s: %s", self, error)
 
-    def _receive(self, part: bool) -> bytes | None:
-        """Received bytes; empty at the end; None if nothing came within the socket's timeout, or nothing is
-        there now. ``part``: a part of a message has been received.
-        """
+    def _receive(self) -> bytes | None:
+        """Received bytes; empty at the end; None if nothing came within the socket's timeout."""
         try:
-            if type(self.socket) is GreenSocket:
-                return self._receive_plain(part)
             found: bytes = self.socket.recv(_READ_BYTES)
         except TimeoutError:
             return None
@@ -223,29 +211,6 @@ class SwitchConnection(controller.Datapath):
         except (EOFError, OSError):
             return b""
         return found
-
-    def _receive_plain(self, part: bool) -> bytes | None:
-        """The same without TLS: less work for each of thousands of short reads."""
-        if self._drained:
-            self._await_data(part)
-        try:
-            found: bytes = self.socket.fd.recv(_READ_BYTES)
-        except BlockingIOError:
-            self._drained = True
-            return None
-        self._drained = len(found) < _READ_BYTES
-        return found
-
-    def _await_data(self, part: bool) -> None:
-        """Wait until there is something to read; with a time limit, where one applies."""
-        if self._watched is None:
-            self._watched = WatchedSocket(self.socket.fileno())
-        if part or not self.joined:
-            self._watched.end()
-            timeout = self.socket.gettimeout()
-            hubs.trampoline(self.socket, read=True, timeout=timeout, timeout_exc=TimeoutError)
-        else:
-            self._watched.wait()
 
     def _check_time(self, now: float, part: bool) -> None:
         waits = not self.joined and self._phase() != Phase.JOINED
@@ -276,8 +241,8 @@ class SwitchConnection(controller.Datapath):
     def _yield(self) -> None:
         """Let other greenlets run from time to time: a socket with data never does."""
         if time.monotonic() > self._turn_ends:
-            short_turns.pause()
-            self._turn_ends = short_turns.ends(time.monotonic(), _SLICE)
+            hub.sleep(0)
+            self._turn_ends = time.monotonic() + _SLICE
 
     def _phase(self) -> Phase:
         if self.joined:

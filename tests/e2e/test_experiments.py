@@ -12,12 +12,12 @@ import pytest
 
 from fairq_ryu.experiments.report import report
 from fairq_ryu.experiments.testbed import INSISTS_S
-from tests.support.lab import ENVIRONMENT, FAIRQ, ONE_SWITCH, ROOT, Process, fairq, until
+from tests.support.lab import ENVIRONMENT, FAIRQ, ROOT, Process, fairq, until
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
 
-def run(out, scenario, *settings, policy="droptail", config=ONE_SWITCH, pictures=True):
+def run(out, scenario, *settings, policy="droptail", config="", pictures=True):
     """The result of a policy; of several, a list. ``config``: of controller and agents; ``pictures``: draw
     the report, too.
     """
@@ -164,7 +164,7 @@ def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
     last one of the receiver. The timeout is long, so that a busy machine puts a segment back before it. The
     base windows are the controller's: those of the switch come so early that hardly anything is dropped.
     """
-    config = f"{ONE_SWITCH}[sed]\nwhere = controller\n[rsed]\nwhere = controller\n"
+    config = "[sed]\nwhere = controller\n[rsed]\nwhere = controller\n"
     settings = ("senders=10", "rate_mbit=20", "flows=[150]", "rounds=2", "rto_min_ms=2500", "floor=no")
     sed, rsed = run(tmp_path, "rounds", *settings, policy="sed,rsed", config=config, pictures=False)
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)

@@ -10,7 +10,7 @@ import pytest
 
 from fairq_ryu.openflow import pipeline
 from tests.support.capture import FIN, SYN, UDP, by_flow, links_of, reverse
-from tests.support.fabric import AGENT, network
+from tests.support.fabric import network
 from tests.support.lab import output, until
 from tests.support.traffic import Conversations, Echoes, datagrams, wait_until_reachable
 
@@ -38,7 +38,7 @@ def networks(tmp_path_factory):
     """
 
     def make(topology):
-        agent = None if topology is fat_tree else AGENT
+        agent = None if topology is fat_tree else ""
         return made.enter_context(network(tmp_path_factory.mktemp("fabric"), topology(), agent))
 
     with contextlib.ExitStack() as made:

@@ -11,6 +11,7 @@ import urllib.request
 
 import pytest
 
+from tests.support import hasty
 from tests.support.fabric import carrier, network
 from tests.support.kept import Kept
 from tests.support.lab import SINK, SOURCE, end, near_target, received, until
@@ -31,10 +32,11 @@ def leaf_spine():
 
 @pytest.fixture(scope="module")
 def networks(tmp_path_factory):
-    agent = "[agent]\nreconnect_max = 0.5\nflow_idle_timeout = 5\n"
-    networks = Kept(lambda topology: network(tmp_path_factory.mktemp("life"), topology(), agent))
-    yield networks
-    networks.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FAIRQ", str(hasty.script(tmp_path_factory.mktemp("hasty") / "fairq", "fairq")))
+        networks = Kept(lambda topology: network(tmp_path_factory.mktemp("life"), topology()))
+        yield networks
+        networks.close()
 
 
 @pytest.fixture
@@ -135,10 +137,10 @@ def refused(fabric, source, target, port=9):
 
 
 def test_syns_are_forwarded_again_when_the_lease_of_a_dead_controller_expires(fabric):
-    fabric.start_controller("[fairq_ryu]\nsyn = hold\nhold_lease = 2\n")
+    fabric.start_controller("[fairq_ryu]\nsyn = hold\n")
     wait_until_reachable(fabric)
     assert refused(fabric, "h1", "h8")
-    assert until(lambda: sum("hard_timeout=2" in rule for rule in fabric.rules("leaf1", 0)) == 2)
+    assert until(lambda: sum("hard_timeout=3" in rule for rule in fabric.rules("leaf1", 0)) == 2)
     fabric.controller.end(signal.SIGKILL)
     # Lost while the rule is installed, and retransmitted after 1 and 3 s.
     assert refused(fabric, "h1", "h8")
@@ -181,8 +183,9 @@ while True:
 """
 
 
-def test_no_table_keeps_entries_of_connections_that_were_killed_or_cut_off(fabric):
-    fabric.start_controller("[fairq_ryu]\nflow_idle_timeout = 3\n[fairq]\nwhere = controller\n")
+def test_no_table_keeps_entries_of_connections_that_were_killed_or_cut_off(fabric, tmp_path):
+    program = hasty.script(tmp_path / "ryu-manager", "ryu-manager")
+    fabric.start_controller("[fairq]\nwhere = controller\n", program=program)
     wait_until_reachable(fabric)
     servers = [fabric.run(f"h{n}", SERVER, stdout=subprocess.PIPE, text=True) for n in (5, 6, 7, 8)]
     for server in servers:

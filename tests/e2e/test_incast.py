@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from tests.support.lab import ONE_SWITCH, fairq
+from tests.support.lab import fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(400)]
 # A volley of DropTail has dozens of timeouts, one of FairQ has next to none; two have 64 mice.
@@ -34,10 +34,9 @@ class Runs:
         return self._made[number]
 
     def _run(self, seed):
-        out, config = self._folder / str(seed), self._folder / "config"
-        config.write_text(ONE_SWITCH)
+        out = self._folder / str(seed)
         settings = [word for each in (*SETTINGS, f"seed={seed}") for word in ("--set", each)]
-        command = f"run incast --policy droptail,fairq --out {out} --config-file {config}"
+        command = f"run incast --policy droptail,fairq --out {out}"
         answer = fairq(*command.split(), *settings, timeout=240)
         assert answer.returncode == 0, answer.stderr
         print(answer.stdout)

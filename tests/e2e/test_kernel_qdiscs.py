@@ -11,7 +11,7 @@ from fairq_ryu.experiments import kernel_kinds
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.hostcc import controls
 from mininet_topos.commands import has_kernel_datapath
-from tests.support.lab import ONE_SWITCH, fairq
+from tests.support.lab import fairq
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 QDISCS = {name: each.qdisc.kind for name, each in BASELINES.items() if each.qdisc is not None}
@@ -20,11 +20,9 @@ SETTINGS += ("warmup_s=2", "elephants_only_s=3", "floor=no", "round_timeout_s=60
 
 
 def run(out: Path, policy: str, *settings: str) -> dict[str, object]:
-    config = out / "own.conf"
-    config.write_text(ONE_SWITCH)
     words = [word for each in (*SETTINGS, *settings) for word in ("--set", each)]
     answer = fairq(
-        *("run", "incast", "--policy", policy, "--out", str(out), "--config-file", str(config)),
+        *("run", "incast", "--policy", policy, "--out", str(out)),
         *words,
         timeout=800,
     )

@@ -22,7 +22,7 @@ SENDERS, RECEIVER = ("h1", "h2", "h3", "h4"), "h5"
 POOL = 48_000
 CONFIG = f"[fairq_ryu]\nlease = 60\n\n[fixed]\npool = {POOL}\n\n[modes]\nbridge:right = observe\n"
 # A flow is active from its first byte on: both bridges divide the pool by the same number at all times.
-AGENT = "[agent]\nreconnect_max = 0.5\nactive_timeout = 60\n"
+AGENT = "[agent]\nactive_timeout = 60\n"
 FIRST, BYTES = 1_000, 600_000
 # Buffers of the receiving sockets; None: the kernel's. A small one never advertises what the pool grants.
 BUFFERS = (None, None, 6_000, 24_000)

@@ -230,8 +230,6 @@ async def agent(options, directory):
         )
         output("ip", "link", "set", f"{_BRIDGE}{number}", "up")
         output("ovs-vsctl", "add-port", _BRIDGE, f"{_BRIDGE}{number}")
-    config = directory / "agent.conf"
-    config.write_text("[agent]\nreconnect_max = 0.1\n")
     run = Run("agent", 0, options.seed)
     finished, honest_there = asyncio.Event(), asyncio.get_running_loop().create_future()
 
@@ -253,9 +251,8 @@ async def agent(options, directory):
     servers.append(await asyncio.start_server(honest, "127.0.0.1", 0))
     targets = [f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}" for server in servers]
     arguments = [word for target in targets for word in ("--controller", target)]
-    process = Process(
-        directory / "agent.log", FAIRQ, "agent", "--bridge", _BRIDGE, "--config-file", str(config), *arguments
-    )
+    hasty = ("-m", "tests.support.hasty", "fairq", "agent")
+    process = Process(directory / "agent.log", sys.executable, *hasty, "--bridge", _BRIDGE, *arguments)
     try:
         process.wait_for("ready", 60)
         peer = await honest_there

@@ -22,13 +22,13 @@ from tests.support.capture import Capture
 from tests.support.lab import BIN, Process, end, output, until
 from tests.support.traces import traces
 
-AGENT = "[agent]\nreconnect_max = 0.5\n"
+RYU_MANAGER = BIN / "ryu-manager"
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @contextlib.contextmanager
-def network(directory, topo, agent=AGENT):
+def network(directory, topo, agent=""):
     """A :class:`Fabric`; waits while other tests on this machine use its names. ``agent``: the configuration
     of the agents; None: there are none.
     """
@@ -127,7 +127,7 @@ class Fabric:
 
     # The controller
 
-    def start_controller(self, config="", app="fairq", wait=True, connect=True):
+    def start_controller(self, config="", app="fairq", wait=True, connect=True, program=RYU_MANAGER):
         """Start ryu-manager; with ``wait``, until it knows every link and the role of every port. With
         ``connect``, the bridges are pointed at it, too, and not only their agents.
         """
@@ -136,7 +136,7 @@ class Fabric:
         path.write_text(config)
         self.controller = Process(
             self.directory / f"ryu-{self._managers}.log",
-            *(str(BIN / "ryu-manager"), "--config-file", str(path)),
+            *(str(program), "--config-file", str(path)),
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(self.port)),
             *("--wsapi-port", str(self.rest_port), f"fairq_ryu.apps.{app}"),
         )

@@ -15,6 +15,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.description import ALL, Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.channel.segment_copies import SegmentMatch
@@ -84,13 +85,15 @@ class FakeSwitch(ProtocolDesc):
         self.packets: list[bytes] = []
         self.ports: dict[int, Any] = {}
         self._xid = 0
+        self.closed = False  # by this end
 
     def set_xid(self, message: Any) -> None:
         self._xid += 1
         message.set_xid(self._xid)
 
-    def send_msg(self, message: Any) -> None:
+    def send_msg(self, message: Any, close_socket: bool = False) -> None:
         """The message is encoded, as on a real connection."""
+        self.closed |= close_socket
         if message.xid is None:
             self.set_xid(message)
         message.serialize()
@@ -142,6 +145,10 @@ class FakeDatapath:
     @property
     def ports(self) -> dict[int, BridgePort]:
         return self._ports
+
+    @property
+    def capabilities(self) -> Capability:
+        return ALL if self.reports_drops else ALL & ~Capability.DROP_REPORTS
 
     def has_port(self, port: int) -> bool:
         return port in self._ports

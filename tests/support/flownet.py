@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairq_ryu.fabric.flows.reconcile import GRACE, PHASES, leave_unlisted
+from fairq_ryu.fabric.flows.switch_reports import REMOVED_PER_SLICE
 from fairq_ryu.fabric.flows.table import Connection, FlowEvent, FlowState, FlowTable, SeenFlow
 from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment
 
@@ -74,6 +76,18 @@ def to_server(key: FlowKey) -> bool:
     return key.dport == KEY.dport
 
 
+def reconcile(table: FlowTable, dpid: int, seen: Iterable[SeenFlow], now: float) -> list[FlowEvent]:
+    """A switch lists all its flows: the rules of records, without the order and the pace of changes, which
+    must come to the same.
+    """
+    entries = table._entries
+    entries.reporting_switches.add(dpid)
+    records = [each for each in seen if each.idle <= table.idle_timeout]
+    events = [event for phase in PHASES for each in records for event in phase(entries, each, now)]
+    events += [event for left in leave_unlisted(entries, dpid, now, now - GRACE) for event in left]
+    return events + entries.drop_expired(now, REMOVED_PER_SLICE)[1]
+
+
 class Ports:
     """The set of flows of each port, from replayed events. No flow starts twice or ends without a start."""
 
@@ -124,7 +138,7 @@ class Net:
         self.fin(BACK, now)
 
     def reconcile(self, *seen: SeenFlow, now: float, dpid: int = 1):
-        return self.replay(self.table.reconcile(dpid, seen, now))
+        return self.replay(reconcile(self.table, dpid, seen, now))
 
     def tell(self, path: FlowPath, now: float, dpids: Iterable[int] = (), **more):
         """The switches of a path (or some of them) report both directions, in turn."""

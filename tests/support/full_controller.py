@@ -29,7 +29,7 @@ from fairq_ryu.policies.choice import choose
 from fairq_ryu.queue_law_spec import QueueLawKind
 from fairq_ryu.rest.streams import Streams
 from tests.support.flownet import BACK, KEY, A, B, C
-from tests.support.site import LIMIT, Site, state
+from tests.support.site import LIMIT, Site
 
 QUEUE, PEAK, DROPS, RATE = 40_000, 90_000, 7, 25_000_000
 ROUND_TRIP, LATE = 0.0007, 0.0042
@@ -102,9 +102,8 @@ def full_controller() -> Any:
     link.ports[C.port].window_law.state = counts
     judged = QueueLawState(B.port, B.port, QueueLawKind.AFQ, 1, 4, 900, 50, 3, 880, 2, 500 << 16, 4, 2000)
     site.windows.queue_laws.reported(link, [judged])
-    site.windows.packet_dropped(B, b"\0" * 60, 60, now)
+    site.windows.recovery.reported({"lost": 1, "ignored": 1})
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
-    site.windows.segments_reported([state(KEY)], now)
     site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
     link.modes.reported([PortWindows(B.port, port_mode.ACT, 9, 7, 2)])
     link.flows_unscaled = 4

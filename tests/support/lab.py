@@ -22,9 +22,6 @@ FAIRQ = str(BIN / "fairq")
 # Controllers of tests accept changes with this token, which every program started by a test gets.
 TOKEN = "0123456789abcdef-of-tests"
 ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
-# A controller waits for links of each port this long before it believes that hosts are behind it. A single
-# switch has no links.
-ONE_SWITCH = "[fairq_ryu]\ndiscovery_time = 0.5\n"
 
 
 def output(*argv):
@@ -135,11 +132,9 @@ class Lab:
         return program
 
     def agent(self, *targets, wait=True):
-        """The agent; with ``wait``, it is ready. It tries twice a second to reach a controller."""
-        path = self.tmp_path / "agent.conf"
-        path.write_text("[agent]\nreconnect_max = 0.5\n")
+        """The agent; with ``wait``, it is ready."""
         arguments = [word for target in targets for word in ("--controller", target)]
-        agent = self.run("agent", FAIRQ, "agent", "--bridge", "s1", "--config-file", str(path), *arguments)
+        agent = self.run("agent", FAIRQ, "agent", "--bridge", "s1", *arguments)
         if wait:
             agent.wait_for("ready")
         return agent
@@ -171,11 +166,9 @@ class Lab:
             "--wsapi-port",
             str(rest),
         ]
-        # A later file overrides an earlier one.
-        for name, text in (("lab", ONE_SWITCH), ("fairq", config)):
-            path = self.tmp_path / f"{name}.conf"
-            path.write_text(text)
-            arguments += ["--config-file", str(path)]
+        path = self.tmp_path / "fairq.conf"
+        path.write_text(config)
+        arguments += ["--config-file", str(path)]
         manager = self.run("ryu", str(BIN / "ryu-manager"), *arguments, f"fairq_ryu.apps.{app}")
         manager.port = port
         manager.url = f"http://127.0.0.1:{rest}"

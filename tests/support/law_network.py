@@ -8,7 +8,6 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.channel import description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.arrivals.agent_messages import AgentMessages
@@ -65,9 +64,6 @@ class Network:
                 answer.datapath = self.site.agent
                 if answer.msg_type == ofp.OFPT_ERROR:
                     self.refusals.refused(answer)
-                elif answer.type == ofp.OFPMP_DESC:
-                    bridge = description.bridge_of(answer.body.dp_desc)
-                    self.windows.mode_changes.described(self.site.link, bridge, self.now)
                 else:
                     self.messages.reply(answer, self.now)
 

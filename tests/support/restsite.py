@@ -17,6 +17,7 @@ from ryu.lib import hub
 
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.operations.mode_control import ModeControl
@@ -34,7 +35,7 @@ from fairq_ryu.packet.parse import Frame
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.rest import server, setup
 from tests.support.fakes import FakeSwitch
-from tests.support.flownet import record, segment
+from tests.support.flownet import reconcile, record, segment
 
 TOKEN = "0123456789abcdef-of-tests"
 LIMIT = 125_000
@@ -108,7 +109,8 @@ class RestSite:
             self.fabric.host_seen(self.fabric.bridges[number], frame, PortKey(number, 1), now)
         self.fabric.refresh()
         self.windows.name_ports(now)
-        self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(2), self.log))
+        agent = FakeSwitch(oxm.agent_dpid(2), self.log)
+        self.link = self.windows.agent_connected(agent, Description("br2"))
 
     def open(self, count: int, sport: int = 33000) -> None:
         """Connections from the first host to the second."""
@@ -129,7 +131,7 @@ class RestSite:
         if self.flows.get(KEY) is None:
             return
         seen = [record(KEY, PortKey(2, 1), bytes=5000)._replace(rtt=0.00125, rewritten=7)]
-        self.flows.reconcile(2, seen, now + 3)
+        reconcile(self.flows, 2, seen, now + 3)
 
     def sample(self, backlog: int = 30_000, drops: int = 0) -> None:
         """The agent reports its queues."""
@@ -163,7 +165,8 @@ def main() -> None:
 
     settings = dict(each.split("=") for each in sys.argv[2:])
     site = RestSite("sed", **{name: int(value) for name, value in settings.items()})
-    site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1), site.log))  # so that it is ready
+    agent = FakeSwitch(oxm.agent_dpid(1), site.log)
+    site.windows.agent_connected(agent, Description("br1"))  # so that it is ready
 
     def happen() -> None:
         state = Congestion.NOM

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from fairq_ryu.channel import oxm
+from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
@@ -21,6 +22,7 @@ from tests.support.flownet import IDLE, KEY, LOCAL, A, B, segment
 
 CLIENT_MAC, SERVER_MAC = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 LIMIT = 125_000
+DESCRIPTION = Description("s1")
 
 
 class Law(PortLaw):
@@ -98,10 +100,10 @@ class Site:
             self.connect_agent()
         self.log.clear()
 
-    def connect_agent(self) -> None:
+    def connect_agent(self, about: Description = DESCRIPTION) -> None:
         self.agent = FakeSwitch(oxm.agent_dpid(1), self.log)
         self.agent.ports = {n: SimpleNamespace(name=f"s1-eth{n}\0".encode()) for n in (1, 2, 3)}
-        self.link = self.windows.agent_connected(self.agent)
+        self.link = self.windows.agent_connected(self.agent, about)
 
     @property
     def injector(self):

@@ -132,9 +132,14 @@ class WholeController:
             each for each in self.bridge.sent if type(each).__name__ == "OFPAggregateStatsRequest"
         ]:
             self.receive(self.bridge, messages.reply(ofp.OFPMP_AGGREGATE, bytes(24), xid=request.xid))
-        self.connect(self.agent)
+        self.join_agent()
         self.until(lambda: self.agent.packets)  # the request for queues
         self.report_queue()
+
+    def join_agent(self) -> None:
+        """The agent connects, and describes itself."""
+        self.connect(self.agent)
+        self.receive(self.agent, messages.reply(ofp.OFPMP_DESC, messages.agent.description("s1", DPID)))
 
     def report_queue(self) -> None:
         """The agent answers the request for queues: a function takes it at once."""

@@ -99,7 +99,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, "ryu"}
+        {MODEL, ERRORS, LAW, QUEUE_LAW}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),

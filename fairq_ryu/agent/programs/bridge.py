@@ -27,6 +27,7 @@ from fairq_ryu.agent.segment_copier import CopiedSegment
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.errors import UserError
@@ -272,6 +273,11 @@ class BridgePrograms(BridgePorts):
     def reports_drops(self) -> bool:
         """Whether this kernel can report dropped packets."""
         return self.drops.available
+
+    @property
+    def capabilities(self) -> Capability:
+        """What this kernel can do that others may lack."""
+        return self.host.capabilities
 
     def congestion(self, ofport: int) -> CongestionNotice:
         """The state of a port now, by its thresholds."""

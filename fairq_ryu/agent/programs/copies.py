@@ -11,7 +11,7 @@ from ctypes import c_uint32
 from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.program import LoadedProgram, ProgramLimits, on_the_wire
+from fairq_ryu.agent.programs.program import LoadedProgram, on_the_wire
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.channel.segment_copies import ETH_TYPES, SegmentMatch
@@ -40,6 +40,12 @@ class CopyRecord(NamedTuple):
     length: int
 
 
+BRIDGE_RATE, PORT_RATE = 10_000, 5_000
+"""Segments of a bridge and of a port that are copied in a second. A controller applies some thousand; more
+would only wait there. A flood of SYNs through one port leaves the other half to the others.
+"""
+
+
 def _index(rule: SegmentMatch, bridge: int) -> c_uint32:
     """The place of a rule of a bridge in the maps."""
     return c_uint32(bridge * _C["FQ_COPY_RULES"] + RULES[rule])
@@ -55,12 +61,12 @@ class SegmentCopies(LoadedProgram):
     whose lease lives it copies nothing.
     """
 
-    def __init__(self, lib: Any, window: WindowProgram, limits: ProgramLimits) -> None:
+    def __init__(self, lib: Any, window: WindowProgram) -> None:
         """``window`` is loaded before this."""
         super().__init__(lib)
         self._window = window
-        self.port_limit = token_bucket(limits.port_copy_rate)
-        self.bridge_limit = token_bucket(limits.copy_rate)
+        self.port_limit = token_bucket(PORT_RATE)
+        self.bridge_limit = token_bucket(BRIDGE_RATE)
         self._records: list[CopyRecord] = []
         self._installed: set[int] = set()
 

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from fairq_ryu.agent import tcx
 from fairq_ryu.agent.egress_chain import programs_before
 from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.frame_socket import FrameSocket
@@ -27,6 +28,7 @@ from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.tc import EGRESS, NoPlaceError
 from fairq_ryu.agent.turns import Turns
+from fairq_ryu.channel.description import Capability
 from fairq_ryu.errors import UserError
 
 _BTF = "/sys/kernel/btf/vmlinux"
@@ -75,7 +77,7 @@ class HostPrograms:
         """
         limits = self.limits
         self.window = WindowProgram(self._lib, limits, first_ports, kept)
-        self.copies = SegmentCopies(self._lib, self.window, limits)
+        self.copies = SegmentCopies(self._lib, self.window)
         self.queues = QueueProgram(self._lib, limits.ports, self.window, limits.bridges)
         self.drops = DropProgram(self._lib, self.queues)
         self.laws = PortLaws(self.window, self.queues)
@@ -106,6 +108,16 @@ class HostPrograms:
                 program.close()
             self._programs.clear()
             self.frames.close()
+
+    @property
+    def capabilities(self) -> Capability:
+        """What this kernel can do that others may lack."""
+        found = Capability(0)
+        if self.drops.available:
+            found |= Capability.DROP_REPORTS
+        if tcx.is_available(self._lib):
+            found |= Capability.INGRESS_QDISCS
+        return found
 
     # Where they run
 

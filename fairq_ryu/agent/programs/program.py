@@ -27,16 +27,13 @@ TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
     """Sizes of the maps: ``flows`` and ``ports`` of all bridges, ``rules`` of each; the time without data
-    (seconds) after which a flow takes no share of a pool; how many segments are copied for controllers in a
-    second, on a whole bridge and at each port; and the number of bridges.
+    (seconds) after which a flow takes no share of a pool; and the number of bridges.
     """
 
     flows: int = 65536
     rules: int = 4096
     ports: int = 1024
     active_timeout: float = 0.2
-    copy_rate: int = 10000
-    port_copy_rate: int = 5000
     bridges: int = 1
 
     @property

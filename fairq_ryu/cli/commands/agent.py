@@ -12,6 +12,9 @@ from fairq_ryu.cli.commands import options
 NAME = "agent"
 HELP = "run the switch agent of a bridge, or of bridges that patch ports join"
 _DEFAULT_TARGET = "tcp:127.0.0.1:6653"
+# Flows have rules of their own under few policies, and under these only while they have a deadline: one of so
+# many at a time.
+_FLOWS_A_RULE, _LEAST_RULES = 16, 64
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,24 +63,18 @@ def run(args: argparse.Namespace) -> int:
     handler.setFormatter(log_format.PlainFormatter(f"fairq agent: {':'.join(bridges)}"))
     logging.basicConfig(handlers=[handler])
     logging.getLogger("fairq_ryu").setLevel(logging.DEBUG if args.verbose else logging.INFO)
+    flows = int(settings.number("agent", "flows"))
     limits = ProgramLimits(
-        flows=int(settings.number("agent", "flows")),
-        rules=int(settings.number("agent", "rules")),
+        flows=flows,
+        rules=max(_LEAST_RULES, flows // _FLOWS_A_RULE),
         ports=int(settings.number("agent", "ports")),
         active_timeout=settings.number("agent", "active_timeout"),
-        copy_rate=int(settings.number("agent", "copy_rate")),
-        port_copy_rate=int(settings.number("agent", "port_copy_rate")),
         bridges=len(bridges),
     )
     options = AgentOptions(
         bridges=bridges,
         targets=targets,
         limits=limits,
-        flow_idle_timeout=settings.number("agent", "flow_idle_timeout"),
-        closed_timeout=settings.number("agent", "closed_timeout"),
-        reconnect_max=settings.number("agent", "reconnect_max"),
-        congestion_gap=settings.number("agent", "congestion_gap"),
-        drop_rate=settings.number("agent", "drop_rate"),
         tls=TlsFiles(
             args.private_key or _file(settings.value("agent", "private_key")),
             args.certificate or _file(settings.value("agent", "certificate")),

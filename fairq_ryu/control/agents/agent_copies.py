@@ -39,6 +39,6 @@ class AgentCopies:
             if dpid in self._bridges:
                 if self._requested.pop(dpid, None) is not None and asked:
                     yield from to_switch(link.datapath, segment_copies.withdrawals(link.datapath))
-            elif link.copies and not (asked and now - requested_at < _RENEW_PART * LEASE):
+            elif not (asked and now - requested_at < _RENEW_PART * LEASE):
                 self._requested[dpid] = link, now
                 yield from to_switch(link.datapath, segment_copies.requests(link.datapath, LEASE))

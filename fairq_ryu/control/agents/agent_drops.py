@@ -17,22 +17,15 @@ _RENEW_PART = 0.25
 class AgentDrops:
     """Returns messages and sends nothing. Times in seconds."""
 
-    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
-        self._datapath, self._ports = datapath, ports
-        self._unknown = False  # True: the agent's kernel does not report dropped packets
-
-    def refused(self) -> None:
-        """The agent's kernel does not report dropped packets: they are not requested again."""
-        self._unknown = True
-        for port in self._ports.values():
-            port.recovery = None
-            port.thresholds = None  # those refused are not set: all are sent again with the next sample
+    def __init__(self, datapath: Any, ports: AgentPorts, reported: bool) -> None:
+        """``reported``: whether the agent's kernel reports dropped packets. Otherwise none are asked for."""
+        self._datapath, self._ports, self._reported = datapath, ports, reported
 
     def set_thresholds(self, number: int, wanted: Thresholds | None) -> list[Message]:
         """Set the thresholds of a port, unless they are set already. None leaves them as they are."""
         if wanted is None:
             return []
-        if self._unknown:
+        if not self._reported:
             wanted = wanted._replace(drops=False)
         port = self._ports[number]
         if port.thresholds == wanted:
@@ -50,7 +43,7 @@ class AgentDrops:
         again only to renew its lease.
         """
         port = self._ports[wanted.port]
-        if self._unknown or (port.recovery is None and not wanted.flags):
+        if not self._reported or (port.recovery is None and not wanted.flags):
             return []
         if port.recovery == wanted and now - port.recovery_sent_at < _RENEW_PART * wanted.lease:
             return []

@@ -112,11 +112,5 @@ class AgentLaws(ABC, Generic[Spec, State]):
         self._forget(law)
         return True
 
-    def _forget_all(self) -> None:
-        """The agent has no laws of this kind."""
-        for law in self._all():
-            law.state = None
-            self._forget(law)
-
     def _all(self) -> Iterator[PortLaw[Spec, State]]:
         return map(self._of, self._ports.values())

@@ -2,7 +2,8 @@
 
 The one place that sends to agents: what is to be sent, the methods of a link and of its parts return, and
 :meth:`AgentLink.send` sends it. Exceptions are barriers and requests for copies of segments
-(:mod:`~fairq_ryu.control.agents.agent_copies`), which :class:`~fairq_ryu.control.sender.Sender` sends.
+(:mod:`~fairq_ryu.control.agents.agent_copies`), and what an agent is sent before it has described itself:
+:class:`~fairq_ryu.control.sender.Sender` sends those.
 Bounded: one request for queues is under way at a time, and one object is kept for each port
 (:mod:`~fairq_ryu.control.agents.agent_port`). Requests for flow records are in
 :mod:`~fairq_ryu.control.agents.record_requests`.
@@ -26,6 +27,7 @@ from fairq_ryu.channel import (
     segment_state,
     waking,
 )
+from fairq_ryu.channel.description import Capability, Description
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.control.agents.agent_drops import AgentDrops
@@ -50,14 +52,13 @@ _REPLY_TIMEOUT = 1.0
 class AgentLink:
     """One agent. Times in seconds."""
 
-    def __init__(self, datapath: Any, govern_all: bool) -> None:
+    def __init__(self, datapath: Any, about: Description, govern_all: bool) -> None:
         self.datapath = datapath
         self.govern_all = govern_all  # also ports whose queue has no known size
         self.dpid = oxm.bridge_dpid(datapath.id)
-        self.copies = True  # False: it is of an earlier version, which copies no segments
         self.ports = AgentPorts()
-        self.modes = AgentModes(datapath, self.ports)
-        self.drops = AgentDrops(datapath, self.ports)
+        self.modes = AgentModes(datapath, self.ports, about.bridge)
+        self.drops = AgentDrops(datapath, self.ports, Capability.DROP_REPORTS in about.capabilities)
         self.window_laws = AgentWindowLaws(datapath, self.ports)
         self.queue_laws = AgentQueueLaws(datapath, self.ports)
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
@@ -66,13 +67,10 @@ class AgentLink:
         self._all_queues_request = self._pack(int(ofp.OFPP_ANY))
         self.port_settings = port_settings.Assembly()
         self.flow_records = RecordRequests(datapath, self.ports)
-        # Whether the agent wakes senders and recovers losses by itself. None: it has not answered yet.
-        self.injects: bool | None = None
         self._counts: SegmentCounts | None = None  # as it has reported them last
         self._counts_requested_at = 0.0
-        self.knows_deadlines = True  # False: it is of an earlier version, whose turns do not regard them
         # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
-        # agent reports again and again: of flows that send, or, from an earlier version, of all.
+        # agent reports again and again: those of flows that send.
         self.switch_laws = self.records = 0
         self.only_switch_laws = False
         # Counters. A round trip is from a request for queues to the moment when its reply is handled,
@@ -208,10 +206,10 @@ class AgentLink:
     # Segments that the agent sends by itself
 
     def request_counts(self, interval: float, now: float) -> list[Message]:
-        """Request the counts of the segments that the agent sends by itself, unless it sends none or that was
-        done within the ``interval``. The first answer shows whether it can send any.
+        """Request the counts of the segments that the agent sends by itself, unless that was done within the
+        ``interval``.
         """
-        if self.injects is False or now - self._counts_requested_at < interval:
+        if now - self._counts_requested_at < interval:
             return []
         self._counts_requested_at = now
         return [segment_counts.request(self.datapath)]

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
-from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import port_mode
 from fairq_ryu.control.agents.agent_port import AgentPorts
@@ -18,22 +17,21 @@ _NUMBERS = {PortMode.ACT: port_mode.ACT, PortMode.OBSERVE: port_mode.OBSERVE}
 
 
 class AgentModes:
-    """``known``: whether the agent can observe ports without acting on them; None: it has not answered yet.
-    ``bridge``: the name of its bridge, "" as long as it is not known. Returns messages and sends nothing.
+    """``known``: whether the agent can be relied on to observe ports without acting on them; None: it has not
+    answered yet. ``bridge``: the name of its bridge. Returns messages and sends nothing.
     """
 
-    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
-        self._datapath, self.ports = datapath, ports
+    def __init__(self, datapath: Any, ports: AgentPorts, bridge: str) -> None:
+        self._datapath, self.ports, self.bridge = datapath, ports, bridge
         self.known: bool | None = None
-        self.bridge = ""
         self._requested_at = float("-inf")
 
     def begin(self, now: float) -> list[Message]:
-        """The agent has connected: requests for its description, and its modes."""
+        """The agent has connected: a request for its modes."""
         for number, port in self._datapath.ports.items():
             if number <= ofp.OFPP_MAX:
                 self.port_named(number, port.name)
-        return [parser.OFPDescStatsRequest(self._datapath, 0), *self.request(0.0, now)]
+        return self.request(0.0, now)
 
     def request(self, interval: float, now: float) -> list[Message]:
         """Request modes and counts, unless the agent has none or that was done within the ``interval``."""
@@ -57,7 +55,7 @@ class AgentModes:
         return first
 
     def refused(self) -> bool:
-        """The agent refuses modes. Returns whether that is new."""
+        """The agent has refused a mode. Returns whether that is new."""
         new = self.known is not False
         self.known = False
         for port in self.ports.values():

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairq_ryu.channel import flowmod, queue_law
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawCommand
 from fairq_ryu.control.agents.agent_laws import AgentLaws
-from fairq_ryu.control.agents.agent_port import AgentPort, AgentPorts, PortLaw
+from fairq_ryu.control.agents.agent_port import AgentPort, PortLaw
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
 
 class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
-    """The queue laws of an agent, and the rules of ports that refer to them. ``known``: whether the agent has
-    queue laws; False: it is of an earlier version.
-    """
-
-    def __init__(self, datapath: Any, ports: AgentPorts) -> None:
-        super().__init__(datapath, ports)
-        self.known = True
+    """The queue laws of an agent, and the rules of ports that refer to them."""
 
     def ensure(
         self, port: int, wanted: QueueLawSpec, lease: int, renew_after: float, now: float
@@ -28,8 +20,6 @@ class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
         """Let a law judge the packets of a port: what the agent does not know, and the rule that renews the
         lease when ``renew_after`` seconds of it have passed.
         """
-        if not self.known:
-            return []
         messages = self._ensure_law(port, wanted)
         law = self._ports[port].queue_law
         if now - law.renewed_at >= renew_after:
@@ -38,12 +28,6 @@ class AgentQueueLaws(AgentLaws[QueueLawSpec, QueueLawState]):
                 law.message = flowmod.queue_rule(self._datapath, port, port, lease)
             messages.append(law.message)
         return messages
-
-    def unsupported(self) -> bool:
-        """The agent has no queue laws. Returns whether that is new."""
-        new, self.known = self.known, False
-        self._forget_all()
-        return new
 
     def _of(self, port: AgentPort) -> PortLaw[QueueLawSpec, QueueLawState]:
         return port.queue_law

@@ -27,10 +27,6 @@ class AgentWindowLaws(AgentLaws[LawSpec, LawState]):
             law.rule, law.message = rule, flowmod.window_rule(self._datapath, change, lease)
         return law.message
 
-    def unsupported(self) -> None:
-        """The agent has no window laws."""
-        self._forget_all()
-
     def takes_turns(self, port: int) -> bool:
         """Whether new connections of a port take turns: its law says so."""
         known = self._ports.get(port)

@@ -1,8 +1,8 @@
 """Requests for the flow records of one agent, and what has come in answer to them.
 
 All records are asked for as changes, a chunk at a time: the next one when the last one was applied, so that
-an agent never sends more than the controller has time for. An agent of an earlier version sends all its
-records at once. The records of one port, of flows that may have made progress, are always asked for whole.
+an agent never sends more than the controller has time for. The records of one port, of flows that may have
+made progress, are asked for whole.
 
 Bounded: one request for changes is under way, and one partial reply is kept for each other request.
 """
@@ -19,7 +19,6 @@ from fairq_ryu.channel.flow_changes import ChangeRequest, ChunkFlags, RequestFla
 from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.openflow.pipeline import Message
 
-_ALL_XID = 0xFA17
 # Requests for the flow records of one port: this plus the port's number. Ryu numbers its own messages from a
 # random number on, but replies are distinguished by their type first.
 _PROGRESS_XID = 0xFA170000
@@ -48,8 +47,6 @@ class RecordRequests:
         self._datapath, self._ports = datapath, ports
         self._requested_at = 0.0
         self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
-        self.knows_changes = True  # False: the agent is of an earlier version
-        self.first_list = True  # until the agent has reported once all that it lists
         self._number = 0
         self._waits = False  # for the answer
         self._applying = False
@@ -67,16 +64,8 @@ class RecordRequests:
     ) -> list[Message]:
         """Request what has changed, unless that was done within the ``interval`` or is not answered yet; see
         :class:`~fairq_ryu.channel.flow_changes.ChangeRequest`. Where ``refresh`` is longer than ``interval``,
-        there is so much to report that connections which end soon are left out. An agent of an earlier
-        version is asked every ``refresh`` seconds for all records of flows not silent for ``idle_timeout``.
+        there is so much to report that connections which end soon are left out.
         """
-        if not self.knows_changes:
-            if now - self._requested_at < refresh:
-                return []
-            self._requested_at = now
-            message = records.request(self._datapath, int(idle_timeout * 1000))
-            message.set_xid(_ALL_XID)
-            return [message]
         self._refresh, self._longest_refresh = refresh, max(refresh, _IDLE_PART * idle_timeout)
         self._flags = RequestFlags.ENDED_AGAIN if ended_again else RequestFlags(0)
         if refresh > interval and not ended_again:
@@ -121,18 +110,12 @@ class RecordRequests:
         self._applying, self._generation = False, head.generation
         if ChunkFlags.MORE in head.flags:
             return [self._ask(now)]
-        self._round_began, self.first_list = None, False
+        self._round_began = None
         return []
 
     def restart(self) -> None:
         """A chunk could not be applied: everything is requested again."""
         self._applying, self._generation, self._round_began = False, 0, None
-        self.first_list = True
-
-    def changes_unknown(self) -> None:
-        """The agent does not know requests for changes."""
-        self.knows_changes = self._waits = self.first_list = False
-        self._requested_at = 0.0
 
     # One port
 
@@ -147,16 +130,14 @@ class RecordRequests:
         message.set_xid(_PROGRESS_XID + port)
         return [message]
 
-    # Replies with whole records
-
     def add(
         self, xid: int, part: Sequence[records.FlowRecord], more: bool
-    ) -> tuple[int | None, list[records.FlowRecord]] | None:
-        """Store a part of a reply. Returns the whole reply with its last part: the requested port (None: all)
-        and the records. Returns None before, and for a reply that was not requested.
+    ) -> tuple[int, list[records.FlowRecord]] | None:
+        """Store a part of a reply. Returns the whole reply with its last part: the requested port and the
+        records. Returns None before, and for a reply that was not requested.
         """
-        port = None if xid == _ALL_XID else xid - _PROGRESS_XID
-        if port is not None and not 0 < port <= 0xFFFF:
+        port = xid - _PROGRESS_XID
+        if not 0 < port <= 0xFFFF:
             return None
         whole = self._partial.setdefault(xid, [])
         whole += part

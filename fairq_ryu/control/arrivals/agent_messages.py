@@ -150,13 +150,8 @@ def _queue_depths(arrival: Arrival, depths: list[queue_depth.QueueDepth]) -> Non
 
 def _flow_records(arrival: Arrival, part: list[flow_records.FlowRecord]) -> None:
     whole = arrival.link.flow_records.add(arrival.xid, part, arrival.more)
-    if whole is None:
-        return
-    port, records = whole
-    if port is None:
-        arrival.to.records.recorded(arrival.link, records, arrival.now)
-    else:
-        arrival.to.windows.port_flows_reported(arrival.link, port, records, arrival.now)
+    if whole is not None:
+        arrival.to.windows.port_flows_reported(arrival.link, *whole, arrival.now)
 
 
 def _flow_changes(arrival: Arrival, reply: flow_changes.Changes) -> None:
@@ -164,7 +159,7 @@ def _flow_changes(arrival: Arrival, reply: flow_changes.Changes) -> None:
 
 
 def _segment_states(arrival: Arrival, states: list[SegmentState]) -> None:
-    arrival.to.windows.segments_reported(states, arrival.now)
+    arrival.to.windows.recovery.segments(states, arrival.now)
 
 
 def _segment_counts(arrival: Arrival, counts: segment_counts.SegmentCounts) -> None:

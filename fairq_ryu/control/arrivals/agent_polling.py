@@ -22,20 +22,19 @@ if TYPE_CHECKING:
 # Seconds. The first flow of an idle bridge is known from the copy of its SYN anyway.
 _IDLE_INTERVAL = 0.25
 _COUNTS_INTERVAL = 1.0
+# An agent reads its flow map once a second.
+_RECORDS_INTERVAL = 1.0
 # A reading is at most this part of its interval early; whatever has an interval of its own tolerates that.
 _EARLY = 0.1
 
 
 class AgentPolling:
-    """``records_interval``: between requests for flow records, seconds; ``idle_timeout``: of flows.
-    ``loop_delay`` counts how much later than planned the loops continue.
+    """``idle_timeout``: of flows, seconds. ``loop_delay`` counts how much later than planned the loops
+    continue.
     """
 
-    def __init__(
-        self, windows: WindowController, records_interval: float, idle_timeout: float, loop_delay: Delays
-    ) -> None:
+    def __init__(self, windows: WindowController, idle_timeout: float, loop_delay: Delays) -> None:
         self._windows = windows
-        self._records_interval = records_interval
         self._idle_timeout = idle_timeout
         self._loop_delay = loop_delay
 
@@ -46,9 +45,9 @@ class AgentPolling:
         planned = now
         while self._windows.links.get(link.dpid) is link:
             interval = self._windows.interval(link)
-            wanted, idle = self._records_interval, self._idle_timeout
-            refresh = self._windows.records_interval(link, wanted, idle)
-            link.send(link.flow_records.request(wanted, refresh, idle, self._windows.follows_flows, now))
+            idle, follows = self._idle_timeout, self._windows.follows_flows
+            refresh = self._windows.records_interval(link, _RECORDS_INTERVAL, idle)
+            link.send(link.flow_records.request(_RECORDS_INTERVAL, refresh, idle, follows, now))
             link.request_queues(now)
             link.send(link.window_laws.request((1 - _EARLY) * self._windows.engine.look_interval, now))
             link.send(self._windows.queue_laws.request(link, now))

@@ -1,7 +1,7 @@
 """Switches that connect, change and disconnect: bridges and their agents.
 
-A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent is used from its
-handshake on; a bridge when it has joined in one of the ways
+A datapath id with the agent's mark is that of an agent, any other that of a bridge. An agent is used when it
+has described itself, if it speaks this version of the channel; a bridge when it has joined in one of the ways
 (:mod:`~fairq_ryu.control.arrivals.bridge_connections`).
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
+from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import description, oxm
 from fairq_ryu.control.agents.agent_link import AgentLink
@@ -22,15 +23,18 @@ from fairq_ryu.control.arrivals.rerouting import Rerouting
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
+from fairq_ryu.control.sender import Sender
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import plain
 from fairq_ryu.model import PortKey, dpid_text
-from fairq_ryu.openflow import pipeline
+from fairq_ryu.openflow import beside, pipeline
 
 
 @dataclass(eq=False)
 class Switches:
-    """All switches. ``poll`` starts to poll an agent that has connected."""
+    """All switches. ``poll`` starts to poll an agent that has connected; ``warn`` logs a line about a switch
+    (its name and the line), at a limited rate.
+    """
 
     fabric: FabricController
     windows: WindowController
@@ -40,17 +44,14 @@ class Switches:
     bridges: BridgeConnections
     poll: Callable[[AgentLink], object]
     log: logging.Logger
+    warn: Callable[[str, str], None]
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
-        if not oxm.is_agent(datapath.id):
+        if oxm.is_agent(datapath.id):
+            Sender.send([(datapath, beside.ask_description(datapath))])
+        else:
             self.bridges.connected(datapath)
-            return
-        link = self.windows.agent_connected(datapath)
-        self.windows.name_ports_of(link.dpid, time.monotonic())
-        link.send(link.request_port_settings())
-        self.poll(link)
-        self.log.info("agent of bridge %s: connected", dpid_text(link.dpid))
 
     def disconnected(self, datapath: Any) -> None:
         """The connection of a switch has ended."""
@@ -104,13 +105,30 @@ class Switches:
 
     def described(self, message: Any) -> None:
         """A switch has described itself (Ryu's ``OFPDescStatsReply``): a bridge, or an agent."""
-        if not oxm.is_agent(message.datapath.id):
+        if oxm.is_agent(message.datapath.id):
+            self._agent_described(message.datapath, message.body)
+        else:
             self.bridges.described(message)
+
+    def _agent_described(self, datapath: Any, body: Any) -> None:
+        if self.windows.link_of(datapath) is not None:
+            return  # repeated
+        who = f"agent of bridge {dpid_text(oxm.bridge_dpid(datapath.id))}"
+        try:
+            about = description.decode(body)
+        except ValueError as error:
+            self.warn(who, f"{who}: refused: {error}")
+            text = str(error).encode()
+            refusal = parser.OFPErrorMsg(datapath, ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE, data=text)
+            Sender.send_last(datapath, refusal)
             return
-        link = self.windows.link_of(message.datapath)
-        if link is not None:
-            bridge = plain(description.bridge_of(message.body.dp_desc))
-            self.windows.mode_changes.described(link, bridge, time.monotonic())
+        link = self.windows.agent_connected(datapath, about._replace(bridge=plain(about.bridge)))
+        self.windows.name_ports_of(link.dpid, time.monotonic())
+        link.send(link.request_port_settings())
+        self.poll(link)
+        self.log.info("%s: connected", who)
+        for lack in about.lacks:
+            self.log.info("%s: its kernel %s", who, lack)
 
     def rule_removed(self, message: Any) -> None:
         """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a

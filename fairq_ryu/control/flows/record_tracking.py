@@ -6,11 +6,8 @@
 
 An agent that has tens of thousands of flows reports them in chunks, and another one only when the last was
 applied; so at most one chunk of each agent is queued. One worker applies the chunks in the order of their
-arrival, and lets other greenlets run after :data:`_SLICE` seconds, and in an agent's first list after up to
-:data:`_LONGEST_SLICE`. When an agent has no more changes, the rules of
-:mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
-
-Agents of an earlier version report all their flows at once; these reports take the same way.
+arrival, and lets other greenlets run after :data:`_SLICE` seconds. When an agent has no more changes, the
+rules of :mod:`fairq_ryu.fabric.flows.changes` are applied for what it lists.
 """
 
 from __future__ import annotations
@@ -19,9 +16,8 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 from ryu.lib import hub
@@ -36,15 +32,8 @@ from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable, SeenFlow
 from fairq_ryu.model import PortKey, new_tuple
 
 _SLICE = 0.0005
-# The first list of an agent gets longer slices: three times what other work has taken since the last one, so
-# that three quarters of the time are for it. A controller that has just started must learn a hundred thousand
-# connections while copies of new ones come all the time.
-_LONGEST_SLICE = 0.008
-_FIRST_LIST_PART = 3
 # Records that are applied in a step: each takes 10 to 40 microseconds.
 STEP = 25
-# Records without either flag are of flows that continue and whose window scale is not known.
-_SCALED = flow_records.KNOWN | flow_records.CLOSED
 
 Steps = Iterator[list[FlowEvent]]
 
@@ -65,18 +54,11 @@ class RecordTracker:
         self._queue: deque[tuple[AgentLink, Steps]] = deque()
         self._worker = Worker(self.drain)
 
-    def recorded(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> None:
-        """An agent has reported the flow records of all its ports."""
-        self._add(link, self._all(link, found, now))
-
     def changed(self, link: AgentLink, xid: int, reply: Changes, now: float) -> None:
         """An agent has reported a chunk of changes."""
         if link.flow_records.answered(xid):
-            self._add(link, self._changes(link, reply, now))
-
-    def _add(self, link: AgentLink, steps: Steps) -> None:
-        self._queue.append((link, steps))
-        self._worker.wake()
+            self._queue.append((link, self._changes(link, reply, now)))
+            self._worker.wake()
 
     def run(self) -> None:
         """The worker: apply reports as they come."""
@@ -94,13 +76,9 @@ class RecordTracker:
                     now = self._clock()
                     if events:
                         self._apply(events, now)
-                    if (paused := self._clock()) >= until:
+                    if self._clock() >= until:
                         hub.sleep(0)
-                        now = self._clock()
-                        until = now + _SLICE
-                        if link.flow_records.first_list:
-                            wanted = _FIRST_LIST_PART * (now - paused)
-                            until = now + min(_LONGEST_SLICE, max(_SLICE, wanted))
+                        until = self._clock() + _SLICE
                     if self._windows.links.get(link.dpid) is not link:
                         break  # its connection has ended
             except Exception:  # as Ryu does with events: one that fails must not end the worker
@@ -132,19 +110,6 @@ class RecordTracker:
             yield from flows.changes_complete(dpid, as_of, head.refresh_ms / 1000, now)
         link.send(link.flow_records.applied(head, self._clock()))
 
-    def _all(self, link: AgentLink, found: Sequence[flow_records.FlowRecord], now: float) -> Steps:
-        seen: list[SeenFlow] = []
-        unscaled = 0
-        for part in _parts(found):
-            seen += [_seen(link.dpid, record) for record in part]
-            unscaled += sum(not record.flags & _SCALED for record in part)
-            yield []
-        link.flows_unscaled, link.records = unscaled, len(found)
-        yield from self._flows.reconcile_steps(link.dpid, seen, now)
-        for part in _parts(found):
-            self._windows.flows_counted(link, part, now)
-            yield []
-
 
 # Hundreds of thousands of records are of some thousand ports: all that is kept of them shares one object.
 _port_key = lru_cache(maxsize=16384)(PortKey)
@@ -175,10 +140,4 @@ def _connections(found: Iterable[flow_records.FlowRecord]) -> Iterator[list[flow
             part = []
         part.append(record)
     if part:
-        yield part
-
-
-def _parts(found: Iterable[flow_records.FlowRecord]) -> Iterator[list[flow_records.FlowRecord]]:
-    rest = iter(found)
-    while part := list(islice(rest, STEP)):
         yield part

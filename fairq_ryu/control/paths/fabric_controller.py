@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ryu.ofproto import ofproto_v1_3 as ofp
+
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.paths import warm_restart
 from fairq_ryu.control.paths.address_claims import AddressClaims
@@ -27,6 +29,7 @@ from fairq_ryu.control.paths.segment_probes import SegmentProbes
 from fairq_ryu.control.paths.take_over import RECONNECT_TIME, TakeOver
 from fairq_ryu.control.sender import Sender, to_switch
 from fairq_ryu.control.yielding import in_steps
+from fairq_ryu.fabric.flows.table import IDLE_TIMEOUT
 from fairq_ryu.fabric.topology.forwarding import FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
@@ -39,8 +42,15 @@ from fairq_ryu.openflow.pipeline import Datapath
 from fairq_ryu.packet import parse
 from fairq_ryu.port_settings import PortSettings
 
-# A pinned rule outlives its flow in the flow table by this many seconds.
-_PIN_SLACK = 5
+# A pinned rule outlives its flow in the flow table by some seconds.
+_PIN_IDLE = int(IDLE_TIMEOUT) + 5
+# A host that sends nothing for this long, seconds, is removed, as Open vSwitch's own table of addresses
+# (mac-aging-time) does it; it is learnt again from its next packet.
+_HOST_IDLE = 300
+DISCOVERY_TIME = 1.5
+"""A port that receives no LLDP frame for this long, seconds, may count as a host port. The other end of a
+link sends one each 0.4 s until both are known.
+"""
 _NEVER = -1
 # A port becomes a host port only after this many sweeps of discovery frames (one through every port) were
 # sent and confirmed, and none arrived through it.
@@ -71,11 +81,10 @@ class FabricController:
         self.names: dict[PortKey, str] = {}  # of interfaces, for display
         self.repins = 0
         self.hosts = HostTable()
-        self.topology = Topology(config.number("fairq_ryu", "discovery_time"), _SWEEPS, self.hosts.any_behind)
+        self.topology = Topology(DISCOVERY_TIME, _SWEEPS, self.hosts.any_behind)
         self.logical_ports = LogicalPorts(self.topology.is_up)
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
-        always = config.value("fairq_ryu", "pins") == "always"
-        self.paths = PathTable(Routes(self.topology.graph(), ()), choice, always)
+        self.paths = PathTable(Routes(self.topology.graph(), ()), choice)
         self._sender = Sender(_BARRIER_TIMEOUT)
         self.barriers = self._sender.barriers
         self.loops = LoopWatch(self.topology.settle, self._sender, log)
@@ -86,11 +95,9 @@ class FabricController:
         rate = int(config.number("fairq_ryu", "packet_in_rate"))
         groups = int(config.number("fairq_ryu", "group_rate"))
         self.copy_meters = CopyMeters(self.bridges, rate, groups, holds)
-        lease = int(config.number("fairq_ryu", "hold_lease"))
-        self._hold_rules = HoldRules(self.bridges, holds, lease, self.copy_meters.actions)
-        pin_idle = min(0xFFFF, int(config.number("fairq_ryu", "flow_idle_timeout")) + _PIN_SLACK)
+        self._hold_rules = HoldRules(self.bridges, holds, self.copy_meters.actions)
         self._forwarding = ForwardingRules(self.bridges, self._sender, self.logical_ports)
-        self._pinning = PathPinning(self.bridges, self.hosts, self.paths, pin_idle, self.logical_ports)
+        self._pinning = PathPinning(self.bridges, self.hosts, self.paths, _PIN_IDLE, self.logical_ports)
         self.claims = AddressClaims(self.bridges, self.topology, self.hosts, self.logical_ports, log)
         self._learning = HostLearning(
             self.bridges,
@@ -99,7 +106,7 @@ class FabricController:
             self.paths,
             self._forwarding,
             self.claims,
-            int(config.number("fairq_ryu", "host_idle_timeout")),
+            _HOST_IDLE,
             self.logical_ports,
         )
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
@@ -374,14 +381,13 @@ class FabricController:
         """Hold no SYNs for now, or hold them again."""
         self._sender.send(self._hold_rules.pause(paused))
 
-    def inject(self, port: PortKey, frames: Iterable[bytes], in_port: int, out_port: int) -> bool:
-        """Send frames from a port's bridge: they enter it by ``in_port`` and leave by ``out_port``, both of
-        which may be reserved port numbers. Returns whether the bridge is connected.
-        """
+    def inject(self, port: PortKey, frames: Iterable[bytes]) -> bool:
+        """Let frames enter a bridge by a port, through all tables. Returns whether it is connected."""
         bridge = self.bridges.get(port.dpid)
         if bridge is None:
             return False
-        self._sender.send((bridge, pipeline.packet_out(bridge, each, in_port, [out_port])) for each in frames)
+        out = [ofp.OFPP_TABLE]
+        self._sender.send((bridge, pipeline.packet_out(bridge, each, port.port, out)) for each in frames)
         return True
 
     # Time

@@ -17,22 +17,26 @@ from fairq_ryu.openflow.pipeline import Datapath
 _NEVER = float("-inf")
 
 
+LEASE = 3
+"""Seconds for which SYNs are held without a controller. A host sends its SYN again after 1 and 3 s: the
+second time it passes.
+"""
+
+
 class HoldRules:
-    """``enabled``: whether SYNs are held at all; ``lease`` in seconds; ``copies``: how the rules of a bridge
-    send frames to the controller.
+    """``enabled``: whether SYNs are held at all; ``copies``: how the rules of a bridge send frames to the
+    controller.
     """
 
     def __init__(
         self,
         bridges: Mapping[int, Datapath],
         enabled: bool,
-        lease: int,
         copies: Callable[[int], CopyActions],
     ) -> None:
         self._bridges = bridges
         self._copies = copies
         self._enabled = enabled
-        self._lease = lease
         self._renewed_at: dict[int, float] = {}
         self._paused = False
 
@@ -49,9 +53,9 @@ class HoldRules:
         if not self._enabled or self._paused:
             return
         for dpid, datapath in self._bridges.items():
-            if now - self._renewed_at.get(dpid, _NEVER) >= self._lease / 3:
+            if now - self._renewed_at.get(dpid, _NEVER) >= LEASE / 3:
                 self._renewed_at[dpid] = now
-                rules = pipeline.hold(datapath, self._lease, self._copies(dpid))
+                rules = pipeline.hold(datapath, LEASE, self._copies(dpid))
                 yield from to_switch(datapath, rules)
 
     def bridge_disconnected(self, dpid: int) -> None:

@@ -37,14 +37,12 @@ class Beside:
 
 
 class Inventory:
-    """The bridges of one controller. ``hold`` and ``through_tables``: see :class:`Asked`."""
+    """The bridges of one controller. ``hold``: see :class:`Asked`."""
 
-    def __init__(
-        self, fabric: FabricController, links: Mapping[int, AgentLink], hold: bool, through_tables: bool
-    ) -> None:
+    def __init__(self, fabric: FabricController, links: Mapping[int, AgentLink], hold: bool) -> None:
         self._fabric = fabric
         self._links = links
-        self._asked = Asked(hold, through_tables)
+        self._asked = Asked(hold)
         self._beside: dict[int, Beside] = {}
         self._normal: dict[int, Datapath] = {}
         self.counted: Mapping[int, Datapath] = ChainMap(fabric.bridges, self._normal)
@@ -112,13 +110,7 @@ class Inventory:
         bridge = self._beside.get(dpid)
         others, in_loop = (0, False) if bridge is None else (bridge.others, bridge.in_loop)
         asked = self._asked._replace(roles=roles)
-        found = limits(self.way(dpid), self.is_connected(dpid), others, asked, in_loop)
-        link = self._links.get(dpid)
-        if link is not None and not link.copies and dpid not in self._fabric.bridges:
-            found.append(
-                "connections are known a second after they begin: the agent is of an earlier version"
-            )
-        return found
+        return limits(self.way(dpid), self.is_connected(dpid), others, asked, in_loop)
 
     def listed(self) -> Iterator[tuple[int, list[PortKey]]]:
         """The bridges whose ports are known now, with their ports, both in order."""

@@ -1,11 +1,9 @@
 """Recovery of packets that queues have dropped, as policies want it for their ports.
 
-The agent of a port recovers its losses by itself; this module tells it how, and adds up what it reports. An
-agent of an earlier version cannot, with the setting ``segments_from = controller`` none does, and a policy
-may want the controller to do it (``Recovery.by_agent``). Then the controller recovers the losses, as follows.
-
-:mod:`fairq_ryu.fabric.recovery.recovery` decides what is done about a loss. This module passes the reports of
-agents to it and carries out its actions: duplicate ACKs and reinjected segments by the
+The agent of a port recovers its losses by itself; this module tells it how, and adds up what it reports. A
+policy may want the duplicate ACKs from the controller, as rsed-paper does (``Recovery.by_agent``). Then
+:mod:`fairq_ryu.fabric.recovery.recovery` decides here what is done about a loss. This module passes the
+reports of agents to it and carries out its actions: duplicate ACKs by the
 :class:`~fairq_ryu.control.windows.segment_injector.SegmentInjector`, requests for segments by the agent's
 link. Ports whose policies have equal recovery settings share one engine. Bounded by the memory and age of
 these settings.
@@ -24,11 +22,9 @@ from fairq_ryu.control.windows.segment_injector import SegmentInjector
 from fairq_ryu.fabric.recovery import actions, recovery
 from fairq_ryu.model import FlowKey, PortKey, QueueSample, SegmentState
 from fairq_ryu.openflow.pipeline import Message
-from fairq_ryu.packet import parse, tcp_timestamps
+from fairq_ryu.packet import parse
 from fairq_ryu.policies import base
 from fairq_ryu.policies.engine import PolicyEngine
-
-_MODES = {(True, False): "dupack", (False, True): "reinject", (True, True): "both"}
 
 
 class LossRecovery(WindowPart):
@@ -47,15 +43,15 @@ class LossRecovery(WindowPart):
     # Recovery by agents
 
     def queue_read(self, link: AgentLink, key: PortKey, sample: QueueSample, now: float) -> list[Message]:
-        """Order the recovery of the port's losses, and use the space in its queue for those of our own."""
+        """Order the recovery of the port's losses, and look after those of our own."""
         messages = self.order(link, key, now)
-        self.space(key, sample.backlog, now)
+        each = self._of(key) if self._recoveries else None
+        if each is not None and len(each):
+            self._carry_out(each.due(now))
         return messages
 
     def order(self, link: AgentLink, port: PortKey, now: float) -> list[Message]:
-        """Let an agent that can do so recover the losses of a port as its policy wants it."""
-        if not link.injects:
-            return []
+        """Let an agent recover the losses of a port as its policy wants it."""
         wanted = self._engine.recovery(port)
         if wanted is not None and not wanted.by_agent:
             wanted = None
@@ -77,7 +73,7 @@ class LossRecovery(WindowPart):
     @staticmethod
     def is_agents(link: AgentLink, port: PortKey) -> bool:
         """Whether the agent recovers the losses of a port."""
-        return bool(link.injects) and link.drops.recovers(port.port)
+        return link.drops.recovers(port.port)
 
     def reported(self, losses: Mapping[str, int]) -> None:
         """An agent has recovered losses; these outcomes are new."""
@@ -112,19 +108,10 @@ class LossRecovery(WindowPart):
         if parsed is None or parse.is_signed(frame, parsed):
             self._carry_out(each.lost(port, frame, total_len, None, None, now))
         else:
-            stamped = tcp_timestamps.tsval_at(frame, parsed) is not None
-            self._carry_out(each.lost(port, frame, total_len, parsed.tcp, parsed.payload, now, stamped))
+            self._carry_out(each.lost(port, frame, total_len, parsed.tcp, parsed.payload, now))
         link = self._links.get(port.dpid)
         if link is not None:
             link.poll_now.set()
-
-    def space(self, port: PortKey, backlog: int, now: float) -> None:
-        """The queue of a port has this length, bytes: there may be space for segments."""
-        each = self._of(port) if self._recoveries else None
-        thresholds = self._engine.thresholds(port) if each is not None and len(each) else None
-        if each is not None and thresholds is not None:
-            self._carry_out(each.queue(port, backlog, thresholds.cng, now, self._engine.buffer(port)))
-            self._carry_out(each.due(now))
 
     def segments(self, states: list[SegmentState], now: float) -> None:
         """An agent has reported the last segments of receivers."""
@@ -151,11 +138,11 @@ class LossRecovery(WindowPart):
 
     def _of(self, port: PortKey) -> recovery.RecoveryEngine | None:
         wanted = self._engine.recovery(port)
-        if wanted is None:
+        if wanted is None or wanted.by_agent:
             return None
         if wanted not in self._recoveries:
-            mode = _MODES[wanted.dupack, wanted.reinject]
-            self._recoveries[wanted] = recovery.RecoveryEngine(mode, wanted.bytes, wanted.age)
+            engine = recovery.RecoveryEngine(actions.Mode.DUPACK, wanted.bytes, wanted.age)
+            self._recoveries[wanted] = engine
         return self._recoveries[wanted]
 
     def _carry_out(self, due: Iterable[actions.Action]) -> None:
@@ -163,8 +150,6 @@ class LossRecovery(WindowPart):
             match action:
                 case actions.SendDuplicates(flow, state):
                     self._injector.send_duplicates(flow, state)
-                case actions.Reinject(port, frame, tsecr):
-                    self._injector.reinject(port, frame, tsecr)
                 case actions.Ask(dpid, keys):
                     link = self._links.get(dpid)
                     if link is not None:

@@ -57,16 +57,11 @@ class ModeChanges:
             self.apply(now)
 
     def refused(self, link: AgentLink, now: float) -> bool:
-        """An agent cannot observe. Returns whether that is new."""
+        """An agent cannot be relied on to observe. Returns whether that is new."""
         if not link.modes.refused():
             return False
         self.apply(now)
         return True
-
-    def described(self, link: AgentLink, bridge: str, now: float) -> None:
-        """An agent has named its bridge."""
-        link.modes.bridge = bridge
-        self.apply(now)
 
     def port_named(self, link: AgentLink, port: int, name: bytes, now: float) -> None:
         """An agent watches a port, or its interface has another name."""

@@ -151,12 +151,6 @@ class QueueLaws(WindowPart):
         """An agent has refused a queue law. Returns a line for the log; None: it was logged, or nobody wants
         a law there.
         """
-        if not refused.law:
-            new = link.queue_laws.unsupported()
-            wanted = self._beside is not None or any(
-                self._law_of(policy, PortKey(link.dpid, 0)) for policy in self._engine.choice.policies
-            )
-            return f"no queue laws: {refused.reason}" if new and wanted else None
         key = PortKey(link.dpid, refused.law)
         port = self._known(key)
         if port is None or port.refused is not None:
@@ -198,9 +192,5 @@ class QueueLaws(WindowPart):
         """The law that a port should have, and why the agent does not run it; None: it does, or there is
         none.
         """
-        port, link = self._known(key), self._links.get(key.dpid)
-        if port is None:
-            return None, None
-        if link is not None and not link.queue_laws.known:
-            return port.spec, "the agent is of an earlier version"
-        return port.spec, port.refused
+        port = self._known(key)
+        return (None, None) if port is None else (port.spec, port.refused)

@@ -36,7 +36,7 @@ class TurnDeadlines:
         """A SYN has entered the network at the switch of an agent, and its connection will have this deadline
         (seconds).
         """
-        if not link.knows_deadlines or not link.window_laws.any_takes_turns:
+        if not link.window_laws.any_takes_turns:
             return []
         return link.set_deadlines([HandshakeDeadline(opener.connection, microseconds(deadline - now))])
 
@@ -71,5 +71,4 @@ class TurnDeadlines:
         return {port.dpid for port in ports if port.dpid in self._links and self._orders_turns(port)}
 
     def _orders_turns(self, port: PortKey) -> bool:
-        link = self._links[port.dpid]
-        return link.knows_deadlines and link.window_laws.takes_turns(port.port)
+        return self._links[port.dpid].window_laws.takes_turns(port.port)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
+from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
@@ -32,13 +33,13 @@ from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announc
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
 from fairq_ryu.law_spec import Mode
-from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange, SegmentState
+from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.packet import parse
 from fairq_ryu.policies.choice import ROLE, PolicyChoice
 from fairq_ryu.policies.engine import PolicyEngine
 
-# While there are losses to recover, queues are read at this interval, seconds, so that free space in them is
-# used at once.
+# While the controller has losses to recover, queues are read at this interval, seconds: receivers are asked
+# again then, if it is time.
 _RECOVERY_INTERVAL = 0.001
 # A plain number: an operation on flags takes a microsecond.
 _LIMITING = int(Mode.LIMITING)
@@ -59,18 +60,17 @@ class WindowController:
         self._fabric = fabric
         self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
-        self._agents_inject = config.value("fairq_ryu", "segments_from") == "agent"
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.links: dict[int, AgentLink] = {}
         links = self.links
         self._switch_laws = polling_pace.SharedSum(lambda: sum(each.switch_laws for each in links.values()))
         self._records = polling_pace.SharedSum(lambda: sum(each.records for each in links.values()))
         hold = config.value("fairq_ryu", "syn") == "hold"
-        self.inventory = Inventory(fabric, self.links, hold, not self._agents_inject)
+        self.inventory = Inventory(fabric, self.links, hold)
         self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
         self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
         self.queue_laws = QueueLaws(self.engine, self.links, self.lease, beside(config))
-        self.injector = SegmentInjector(fabric, flows, self.links)
+        self.injector = SegmentInjector(fabric, flows)
         self.recovery = LossRecovery(self.engine, self.links, self.injector, self.lease)
         self.mode_changes = ModeChanges(self.modes, self.engine, self.links, self.recovery, self._send)
         announcements = Announcements(config.services())
@@ -94,11 +94,11 @@ class WindowController:
 
     # Agents
 
-    def agent_connected(self, datapath: Any) -> AgentLink:
-        """An agent has connected. Rules of an earlier connection are removed; new ones come with the next
-        sample of a queue.
+    def agent_connected(self, datapath: Any, about: Description) -> AgentLink:
+        """An agent has connected, and described itself. Rules of an earlier connection are removed; new ones
+        come with the next sample of a queue.
         """
-        link = AgentLink(datapath, bool(self._default_buffer))
+        link = AgentLink(datapath, about, bool(self._default_buffer))
         self.links[link.dpid] = link
         link.send(link.clear_rules())
         self.engine.switch_gone(link.dpid)
@@ -106,10 +106,7 @@ class WindowController:
             part.agent_connected(link.dpid)
         link.send(link.modes.begin(time.monotonic()))
         self.mode_changes.apply(time.monotonic())
-        if self._agents_inject:
-            link.send(link.request_counts(0.0, time.monotonic()))
-        else:
-            link.injects = False
+        link.send(link.request_counts(0.0, time.monotonic()))
         self._reporter.agent(link.dpid, connected=True)
         return link
 
@@ -267,11 +264,6 @@ class WindowController:
         """An agent has refused a law. Returns whether the law runs in the controller because of that: not if
         it did so before, or if the law is requested again. None: no law of a policy is concerned.
         """
-        if refused.conflict is Conflict.UNSUPPORTED:
-            link.window_laws.unsupported()
-            known = self.engine.runs_no_laws(link.dpid)
-            self._send(self.engine.laws_unsupported(link.dpid, refused.reason, now), now)
-            return not known
         key = PortKey(link.dpid, refused.law)
         if not self.engine.in_switch(key):
             return False if self.engine.fallback(key) is not None else None
@@ -346,7 +338,6 @@ class WindowController:
         key = PortKey(link.dpid, notice.port)
         self._reporter.congestion(key, notice.state, notice.backlog)
         self._send(self.engine.congestion(key, notice.state, notice.backlog, now), now)
-        self.recovery.space(key, notice.backlog, now)
 
     def port_flows_reported(
         self, link: AgentLink, port: int, found: Sequence[flow_records.FlowRecord], now: float
@@ -371,15 +362,9 @@ class WindowController:
 
     def segments_counted(self, link: AgentLink, counts: SegmentCounts) -> None:
         """An agent has reported how many segments it has sent by itself."""
-        link.injects = self._agents_inject
         grown = link.replace_counts(counts)
         self.recovery.reported(grown.losses)
         self.injector.counts.update(grown.sent)
-
-    def segments_reported(self, states: list[SegmentState], now: float) -> None:
-        """An agent has reported the last segments of receivers."""
-        self.injector.send_updates(states, now)
-        self.recovery.segments(states, now)
 
     def packet_dropped(self, key: PortKey, frame: bytes, total_len: int, now: float) -> None:
         """A queue has dropped a packet, which its agent has sent."""
@@ -401,8 +386,7 @@ class WindowController:
         if not changes:
             return []
         informed: dict[int, Any] = {}
-        awake: list[FlowKey] = []
-        by_agent: dict[AgentLink, list[FlowKey]] = {}
+        awake: dict[AgentLink, list[FlowKey]] = {}
         for change in changes:
             link = self.links.get(change.target.port.dpid)
             if link is None:
@@ -414,11 +398,9 @@ class WindowController:
                 link.send(link.modes.ensure(change.target.port.port, self.engine.mode(change.target.port)))
             link.send(link.change_rule(change, self.lease))
             if change.wake and change.target.flow is not None:
-                (by_agent.setdefault(link, []) if link.injects else awake).append(change.target.flow)
-        for link, flows in by_agent.items():
-            link.send(self.injector.wake_by_agent(link, flows))
-        if awake:
-            self.injector.wake(awake, informed.values(), now)
+                awake.setdefault(link, []).append(change.target.flow)
+        for link, flows in awake.items():
+            link.send(self.injector.wake(link, flows))
         return list(informed.values())
 
     def use(self, choice: PolicyChoice) -> None:

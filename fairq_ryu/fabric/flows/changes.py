@@ -2,8 +2,8 @@
 
 A switch reports its flows once, and then what changes: records, and directions that it does not list any
 more. They come in chunks, as fast as the controller applies them (:func:`apply_changes`); when the switch has
-no more, :func:`complete` draws the conclusions that a report of all flows would. Between its reports a
-direction stays listed: the rules of :mod:`~fairq_ryu.fabric.flows.reconcile` hold as if the switch repeated
+no more, :func:`complete` draws the conclusions that a list of all its flows would allow. Between its reports
+a direction stays listed: the rules of :mod:`~fairq_ryu.fabric.flows.reconcile` hold as if the switch repeated
 its records, but only those that contradict an entry are looked at again.
 """
 
@@ -73,7 +73,7 @@ def complete(
     entries: Entries, dpid: int, as_of: float, refresh: float, idle_timeout: float, now: float
 ) -> Iterator[list[FlowEvent]]:
     """The switch has reported all changes up to ``as_of``; a direction that sends is reported every
-    ``refresh`` seconds. In steps, as :func:`reconcile`.
+    ``refresh`` seconds. In steps, between which other inputs may be processed; each returns its events.
     """
     listing = entries.listings[dpid]
     listing.heard_at = now
@@ -99,7 +99,7 @@ def _check_again(
     if listed.reported_at > settled:
         return []
     if now - listed.moved_at > idle_timeout:
-        # A whole report does not contain it any more.
+        # It is idle: as if the switch did not list it any more.
         listing.remove(key)
         entries.flow_ports.unlisted(key, dpid, now)
         return []

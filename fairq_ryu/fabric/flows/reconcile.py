@@ -4,8 +4,8 @@ A record stays in a switch after its flow has taken another path, or has ended w
 it; then only its idle time shows that it is old. Switches report one after the other, so the result must not
 depend on their order.
 
-A switch reports all flows it has seen, about once a second, or the changes since its last report (see
-:mod:`~fairq_ryu.fabric.flows.changes`).
+A switch reports the changes since its last report; :mod:`~fairq_ryu.fabric.flows.changes` applies them by the
+rules here.
 """
 
 from __future__ import annotations
@@ -26,20 +26,6 @@ LAG = 0.5
 STEP = 50
 
 _T = TypeVar("_T")
-
-
-def reconcile(
-    entries: Entries, dpid: int, seen: Iterable[SeenFlow], idle_timeout: float, now: float
-) -> Iterator[list[FlowEvent]]:
-    """Update the entries from all records of a switch; see :meth:`FlowTable.reconcile`. In steps, between
-    which other inputs may be processed; each returns its events.
-    """
-    entries.reporting_switches.add(dpid)
-    records = [record for record in seen if record.idle <= idle_timeout]
-    for phase in PHASES:
-        for part in parts(records):
-            yield [event for record in part for event in phase(entries, record, now)]
-    yield from leave_unlisted(entries, dpid, now, now - GRACE)
 
 
 def parts(each: Iterable[_T]) -> Iterator[list[_T]]:

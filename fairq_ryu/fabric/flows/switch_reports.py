@@ -1,4 +1,4 @@
-"""What switches report of their flows, for the flow table: all records, or changes."""
+"""What switches report of their flows, for the flow table: changes of their records."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from fairq_ryu.fabric.flows.changes import apply_changes, complete
 from fairq_ryu.fabric.flows.connection import FlowEvent, SeenFlow
 from fairq_ryu.fabric.flows.entries import Entries
 from fairq_ryu.fabric.flows.listing import Listing
-from fairq_ryu.fabric.flows.reconcile import reconcile
 from fairq_ryu.model import FlowKey
 
 REMOVED_PER_SLICE = 32
@@ -20,21 +19,6 @@ class SwitchReports:
 
     idle_timeout: float
     _entries: Entries
-
-    def reconcile(self, dpid: int, seen: Iterable[SeenFlow], now: float) -> list[FlowEvent]:
-        """A switch has sent the records of all its flows.
-
-        Unknown connections are added (they are older than the controller, or the copy of their SYN was lost);
-        directions whose end was missed are closed; directions that are not in the records are removed from
-        the ports of the switch. A connection that is then at no port of any switch has ended. Closed and
-        unanswered connections whose time limit has passed are removed.
-        """
-        return [event for events in self.reconcile_steps(dpid, seen, now) for event in events]
-
-    def reconcile_steps(self, dpid: int, seen: Iterable[SeenFlow], now: float) -> Iterator[list[FlowEvent]]:
-        """The same in short steps, between which other inputs may be processed."""
-        yield from reconcile(self._entries, dpid, seen, self.idle_timeout, now)
-        yield self._entries.drop_expired(now, REMOVED_PER_SLICE)[1]
 
     def lists(self, dpid: int) -> bool:
         """Whether a switch lists its flows: it has begun, and was not forgotten since."""
@@ -57,7 +41,12 @@ class SwitchReports:
         self, dpid: int, as_of: float, refresh: float, now: float
     ) -> Iterator[list[FlowEvent]]:
         """All changes of a switch up to ``as_of`` were received; it reports a direction that sends every
-        ``refresh`` seconds. The effects are those of :meth:`reconcile` with all records, in short steps.
+        ``refresh`` seconds. In short steps, between which other inputs may be processed.
+
+        Unknown connections are added (they are older than the controller, or the copy of their SYN was lost);
+        directions whose end was missed are closed; directions that are not listed are removed from the ports
+        of the switch. A connection that is then at no port of any switch has ended. Closed and unanswered
+        connections whose time limit has passed are removed.
         """
         yield from complete(self._entries, dpid, as_of, refresh, self.idle_timeout, now)
         yield self._entries.drop_expired(now, REMOVED_PER_SLICE)[1]

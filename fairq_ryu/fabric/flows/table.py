@@ -40,6 +40,7 @@ from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment, new_tuple
 __all__ = [
     "DEFAULT_MSS",
     "GRACE",
+    "IDLE_TIMEOUT",
     "LAG",
     "SYN_TIMEOUT",
     "Connection",
@@ -49,6 +50,11 @@ __all__ = [
     "FlowTable",
     "SeenFlow",
 ]
+
+IDLE_TIMEOUT = 60.0
+"""A connection is removed when its switch has seen no packet of it for this long, seconds. With its next
+packet it is there again: this only bounds what is kept of connections whose end nobody has seen.
+"""
 
 # Connections that are looked at in a slice of work that may be long.
 _SEEN_PER_SLICE = 400

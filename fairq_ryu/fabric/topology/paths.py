@@ -3,7 +3,7 @@
 A connection between hosts of different switches is pinned: it keeps its path, with rules of its own on every
 hop and in both directions, until it ends or a link of the path fails. A connection within one switch uses the
 rules that forward by destination. So do all connections in a network with a single path between any two
-switches, unless ``always`` is set; if a second path appears, the existing connections are pinned to theirs.
+switches; if a second path appears, the existing connections are pinned to theirs.
 Pure.
 """
 
@@ -75,15 +75,11 @@ class Rerouted(NamedTuple):
 
 
 class PathTable:
-    """The paths of all connections. ``routes`` are the current ones; :meth:`reroute` replaces them.
+    """The paths of all connections. ``routes`` are the current ones; :meth:`reroute` replaces them."""
 
-    ``always``: connections are pinned even if there is only one path.
-    """
-
-    def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH, always: bool = False) -> None:
+    def __init__(self, routes: Routes, choice: PathChoice = PathChoice.HASH) -> None:
         self.routes = routes
         self.choice = choice
-        self.always = always
         self._assigned: dict[FlowKey, Assigned] = {}
         self._load: Counter[PortKey] = Counter()  # pinned connections by port
         self.pinned = 0
@@ -150,7 +146,7 @@ class PathTable:
         return changed
 
     def _pins(self, way: Way) -> bool:
-        return bool(way) and (self.always or not self.routes.only_one(way[0][0].dpid))
+        return bool(way) and not self.routes.only_one(way[0][0].dpid)
 
     def _choose(self, key: FlowKey, source: PortKey, target: PortKey) -> Assigned | None:
         routes = self.routes

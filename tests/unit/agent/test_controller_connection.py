@@ -7,6 +7,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.agent import controller_connection
 from fairq_ryu.agent.controller_connection import ControllerConnection
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.channel import flow_records
@@ -34,7 +35,7 @@ def test_a_connection_attempt_that_fails_while_the_agent_ends(monkeypatch, outco
             return await attempt
 
         monkeypatch.setattr(asyncio, "open_connection", open_connection)
-        connection = ControllerConnection(TARGET, None, 8.0, None, lambda: None)
+        connection = ControllerConnection(TARGET, None, None, lambda: None)
         task = asyncio.create_task(connection.run())
         while not attempts:
             await asyncio.sleep(0)
@@ -76,7 +77,7 @@ def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything
 
         server = await asyncio.start_server(controller, "127.0.0.1", 0)
         target = parse_target(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}")
-        connection = ControllerConnection(target, None, 8.0, OpenFlowServer("s1", 1, data, 4), lambda: None)
+        connection = ControllerConnection(target, None, OpenFlowServer("s1", 1, data, 4), lambda: None)
         task = asyncio.create_task(connection.run())
         async with asyncio.timeout(30):
             await done.wait()
@@ -88,3 +89,35 @@ def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything
     replies = [each for each in split(asyncio.run(main())) if each[1] == ofp.OFPT_MULTIPART_REPLY]
     assert sum(len(each) - 24 for each in replies) == sum(map(len, parts)) > 8 << 20
     assert 0 < max(waiting) < 1 << 20  # bytes that wait in the agent
+
+
+def test_the_reason_of_a_controller_that_refuses_the_agent_is_logged_once(monkeypatch, caplog):
+    monkeypatch.setattr(controller_connection, "_AFTER_REFUSAL", 0.05)
+    kind = ofp.OFPET_HELLO_FAILED.to_bytes(2, "big") + ofp.OFPHFC_INCOMPATIBLE.to_bytes(2, "big")
+    refusal = message(ofp.OFPT_ERROR, 1, kind + b"install the same release")
+
+    async def main() -> str:
+        came = asyncio.Semaphore(0)
+
+        async def controller(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(HELLO + refusal)
+            await writer.drain()
+            writer.close()
+            came.release()
+
+        server = await asyncio.start_server(controller, "127.0.0.1", 0)
+        target = parse_target(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}")
+        agent = OpenFlowServer("s1", 1, FakeDatapath(1), 4)
+        task = asyncio.create_task(ControllerConnection(target, None, agent, lambda: None).run())
+        async with asyncio.timeout(30):
+            for _ in range(3):
+                await came.acquire()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        server.close()
+        return target.text
+
+    who = f"controller {asyncio.run(main())}"
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
+        f"{who}: it refuses this agent: install the same release; connection closed, will reconnect"
+    ]

@@ -307,7 +307,7 @@ def test_the_threshold_of_acdc_is_in_frames_whatever_the_buffer() -> None:
 
 @pytest.mark.parametrize("missing", ["mark_packets", "weight_shift"])
 def test_acdc_without_a_threshold_or_a_weight_is_refused(data: FakeDatapath, missing: str) -> None:
-    """Other kinds do not use them: they may be 0 there, as a controller of an earlier version sends them."""
+    """Other kinds do not use them: they are 0 there."""
     spec = LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)
     table = LawTable(data, 8)
     table.set(SetLaw(LawCommand.ADD, 1, FAIRQ))

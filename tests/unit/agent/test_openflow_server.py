@@ -18,7 +18,15 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import NS
-from fairq_ryu.channel import flow_changes, flow_records, flowmod, oxm, queue_depth, segment_state
+from fairq_ryu.channel import (
+    description,
+    flow_changes,
+    flow_records,
+    flowmod,
+    oxm,
+    queue_depth,
+    segment_state,
+)
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, SegmentState, WindowKind, WindowRule
 from fairq_ryu.openflow import pipeline
@@ -78,6 +86,16 @@ def test_a_peer_without_openflow_1_3_gets_hello_failed_and_is_disconnected(switc
     assert peer.refusal(hello) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
     assert peer.session.closed
     assert peer.ask(raw(ofp.OFPT_ECHO_REQUEST)) == []
+
+
+def test_a_controller_that_refuses_this_agent_says_why(peer):
+    peer.session.receive(raw(ofp.OFPT_ERROR, struct.pack("!HH", ofp.OFPET_BAD_REQUEST, 0) + b"other"))
+    peer.session.receive(raw(ofp.OFPT_ERROR, b"\0"))
+    assert not peer.session.closed
+    incompatible = struct.pack("!HH", ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
+    peer.session.receive(raw(ofp.OFPT_ERROR, incompatible + b"another version\n"))
+    assert peer.session.closed and peer.session.refused
+    assert peer.session.fault.startswith("it refuses this agent: another version")
 
 
 @pytest.mark.parametrize("body", [b"\x00\x01", b"\x00\x01\x00\x00", b"\x00\x01\x00\x08\x00"])
@@ -431,7 +449,7 @@ def test_a_deletion_sends_flow_removed_too(peer):
 
 def test_description(peer):
     body = peer.one(parser.OFPDescStatsRequest(DATAPATH)).body
-    assert body.dp_desc == b"window table of bridge s1"
+    assert description.decode(body) == description.Description("s1", description.ALL)
     assert body.serial_num == b"%016x" % oxm.agent_dpid(0x1234)
 
 

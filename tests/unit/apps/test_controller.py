@@ -127,10 +127,10 @@ def test_a_bridge_that_is_governed_by_paths(make):
     """Hosts are known from their frames, with the VLAN of the port that the agent has told; the copy of a
     segment is taken at once.
     """
-    whole = make("fairq", "[fairq_ryu]\nway = paths\ndiscovery_time = 0.1\n")
+    whole = make("fairq", "[fairq_ryu]\nway = paths\n")
     whole.connect(whole.bridge)
     whole.receive(whole.bridge, messages.reply(ofp.OFPMP_FLOW))
-    whole.connect(whole.agent)
+    whole.join_agent()
     access = PortSettings(VlanMode.ACCESS, 10)
     for each in port_settings.messages({CLIENT: access, SERVER: access}):
         whole.receive(whole.agent, each)

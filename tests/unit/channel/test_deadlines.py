@@ -7,13 +7,9 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import messages
-from fairq_ryu.channel import deadlines, waking
+from fairq_ryu.channel import deadlines
 from fairq_ryu.channel.deadlines import LATEST_US, HandshakeDeadline
-from fairq_ryu.packet.tcp_build import Addressing
-from tests.support.fakes import DATAPATH, ryu_decode, wire
 from tests.unit.channel.test_segment_state import KEY, KEY_BYTES, KEYS
 
 KNOWN = HandshakeDeadline(KEY, 250_000)
@@ -67,15 +63,3 @@ def test_malformed_messages(body, why):
 
 def test_the_largest_message_fits_in_an_openflow_message():
     assert len(deadlines.encode([KNOWN] * deadlines.MAX_CONNECTIONS)) < 65535 - 16
-
-
-def test_the_error_of_an_agent_that_does_not_know_the_message():
-    def refusal(request: bytes, code: int = ofp.OFPBRC_BAD_EXP_TYPE):
-        return ryu_decode(messages.error(ofp.OFPET_BAD_REQUEST, code, request))
-
-    request = wire(deadlines.set_deadlines(DATAPATH, [KNOWN]))
-    assert deadlines.is_unknown(refusal(request))
-    assert not deadlines.is_unknown(refusal(request, ofp.OFPBRC_IS_SLAVE))
-    wake = waking.wake(DATAPATH, [Addressing(KEY, "02:00:00:00:00:0b", "02:00:00:00:00:0a")])
-    assert not deadlines.is_unknown(refusal(wire(wake)))
-    assert not deadlines.is_unknown(refusal(request[:12]))

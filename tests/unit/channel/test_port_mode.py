@@ -47,8 +47,7 @@ def test_a_wrong_length(decode, size):
 @pytest.mark.parametrize(
     ("request_", "kind", "code", "refused"),
     [
-        (port_mode.set_port_mode(DATAPATH, 17, 1), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, True),
-        (port_mode.request(DATAPATH), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE, True),
+        (port_mode.request(DATAPATH), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM, True),
         (port_mode.set_port_mode(DATAPATH, 17, 1), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM, True),
         # The port has just gone: it cannot act, and it is told its mode when it comes back.
         (port_mode.set_port_mode(DATAPATH, 17, 1), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_PORT, False),
@@ -63,6 +62,6 @@ def test_errors_about_other_messages_do_not():
     from fairq_ryu.channel import recovery
 
     other = recovery.set_recovery(DATAPATH, recovery.SetRecovery(17, 0, 0, 0, 0, 0))
-    error = SimpleNamespace(type=ofp.OFPET_BAD_REQUEST, code=ofp.OFPBRC_BAD_EXP_TYPE, data=wire(other)[:64])
+    error = SimpleNamespace(type=ofp.OFPET_BAD_REQUEST, code=ofp.OFPBRC_EPERM, data=wire(other)[:64])
     assert not port_mode.is_refused(error)
     assert not port_mode.is_refused(SimpleNamespace(type=1, code=4, data=None))

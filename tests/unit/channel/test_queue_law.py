@@ -133,14 +133,6 @@ def test_an_error_names_its_law_and_the_reason(request_):
     assert queue_law.refused_law(error(request_, code=window_law.ERROR_LAW_UNKNOWN)).others
 
 
-def test_an_agent_of_an_earlier_version_has_none():
-    unknown = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_EXP_TYPE)
-    deletion = wire(queue_law.set_queue_law(DATAPATH, LawCommand.DELETE, window_law.ALL_LAWS))
-    answers = [error(each, *unknown) for each in (LAW, deletion, REQUEST)]
-    answers.append(error(RULE, ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_BAD_TABLE_ID))
-    assert {queue_law.refused_law(each).law for each in answers} == {0}
-
-
 def test_the_laws_of_windows_and_of_queues_are_told_apart():
     window = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LawSpec(LawKind.LAS)))
     rule = WindowRule(WindowKind.LAW, 17)

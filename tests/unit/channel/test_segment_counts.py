@@ -6,14 +6,11 @@ import struct
 from dataclasses import fields
 
 import pytest
-from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import messages
-from fairq_ryu.channel import segment_counts, window_law
+from fairq_ryu.channel import segment_counts
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.fabric.recovery.actions import Counters
 from fairq_ryu.packet.tcp_build import Refusal
-from tests.support.fakes import DATAPATH, ryu_decode, wire
 
 COUNTS = SegmentCounts(
     {"lost": 7, "reinjected": 5, "limited": 1},
@@ -65,15 +62,3 @@ def test_wrong_lengths():
         segment_counts.decode_reply(bytes(15))
     with pytest.raises(ValueError, match="no body, not 1"):
         segment_counts.decode_request(b"\0")
-
-
-def refusal(request: bytes, code: int = ofp.OFPBRC_BAD_EXP_TYPE):
-    return ryu_decode(messages.error(ofp.OFPET_BAD_REQUEST, code, request))
-
-
-def test_the_error_of_an_agent_that_cannot_count():
-    request = wire(segment_counts.request(DATAPATH))
-    assert segment_counts.is_unknown(refusal(request))
-    assert not segment_counts.is_unknown(refusal(request, ofp.OFPBRC_BAD_LEN))
-    assert not segment_counts.is_unknown(refusal(wire(window_law.request(DATAPATH))))
-    assert not segment_counts.is_unknown(refusal(request[:20]))

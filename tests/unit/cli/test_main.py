@@ -196,20 +196,16 @@ def test_options_are_passed_to_the_agent(fairq, tmp_path, monkeypatch):
     passed_options = []
     monkeypatch.setattr(agent, "run", lambda options: passed_options.append(options) or 0)
     path = tmp_path / "fairq.conf"
-    path.write_text(
-        "[agent]\nflows = 100\nrules = 10\nports = 5\nactive_timeout = 0.5\n"
-        "flow_idle_timeout = 9\ncloseds_timeout = 1\n".replace("closeds", "closed")
-        + "reconnect_max = 3\n"
-    )
+    path.write_text("[agent]\nflows = 100\nports = 5\nactive_timeout = 0.5\n")
     assert fairq("agent", "--bridge", "s1")[0] == 0
     arguments = ["--controller", "tcp:10.0.0.1", "--controller", "ssl:10.0.0.2:1", "--config-file", path]
     assert fairq("agent", "--bridge", "s2", *arguments, "--ca-cert", "ca.pem")[0] == 0
     plain, full = passed_options
     assert [target.text for target in plain.targets] == ["tcp:127.0.0.1:6653"]
     assert [(target.host, target.port) for target in full.targets] == [("10.0.0.1", 6653), ("10.0.0.2", 1)]
-    assert (full.limits.flows, full.limits.rules, full.limits.ports) == (100, 10, 5)
+    assert (full.limits.flows, full.limits.rules, full.limits.ports) == (100, 64, 5)
+    assert (plain.limits.flows, plain.limits.rules) == (65_536, 4096)
     assert full.limits.active_timeout == 0.5
-    assert (full.flow_idle_timeout, full.closed_timeout, full.reconnect_max) == (9.0, 1.0, 3.0)
     assert str(full.tls.ca_certificate) == "ca.pem"
 
 

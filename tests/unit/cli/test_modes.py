@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from wsgiref.simple_server import WSGIRequestHandler, make_server
 
@@ -23,7 +22,6 @@ class Quiet(WSGIRequestHandler):
 def site(monkeypatch) -> Iterator[RestSite]:
     monkeypatch.setenv("FAIRQ_TOKEN", TOKEN)
     made = RestSite("fairq")
-    made.windows.mode_changes.described(made.link, "br2", time.monotonic())
     server = make_server("127.0.0.1", 0, made.app, handler_class=Quiet)
     monkeypatch.setenv("FAIRQ_URL", f"http://127.0.0.1:{server.server_port}")
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()

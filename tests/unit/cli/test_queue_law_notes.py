@@ -37,11 +37,9 @@ def test_a_law_without_flows_and_delays() -> None:
 
 
 def test_a_law_that_is_not_in_force() -> None:
-    missing = {**PORT, "queue_law_missing": "the agent is of an earlier version"}
+    missing = {**PORT, "queue_law_missing": "its kernel does not run the law"}
     unreported = {**PORT, "judged": None}
-    assert list(
-        queue_law_notes([missing, unreported, {**PORT, "queue_law": None}, {"dpid": "1", "port": 1}])
-    ) == [
-        "no queue law on 1:3: afcd: the agent is of an earlier version",
+    assert list(queue_law_notes([missing, unreported, {**PORT, "queue_law": None}])) == [
+        "no queue law on 1:3: afcd: its kernel does not run the law",
         "queue law afcd on 1:3: no report yet",
     ]

@@ -594,7 +594,7 @@ def test_the_answers_of_these_tests_are_held_to_the_schema(controller, run, row)
         ("flows", flows({**FLOW, "ports": 3}), "make no sense"),
         ("flows", flows({**FLOW, "age_s": float("inf")}), "make no sense"),
         ("flows", flows({**FLOW, "bytes": None}), "make no sense"),
-        ("switches", {"switches": [{"dpid": S1}, {}]}, "switches without 'dpid'"),
+        ("switches", {"switches": [{"dpid": S1, "limits": []}, {"limits": []}]}, "switches without 'dpid'"),
         ("links", {"links": [{"a": [1, 2, 3]}]}, "make no sense"),
     ],
 )

@@ -10,7 +10,8 @@ import pytest
 
 from docs.generate import examples
 from fairq_ryu.agent import messages, turn_deadlines
-from fairq_ryu.channel import deadlines, oxm, segment_copies
+from fairq_ryu.channel import deadlines, description, oxm, segment_copies
+from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.law_spec import LimitedBy, Mode
 from fairq_ryu.queue_law_spec import Limits
 from tests.support.documents import blocks, read, rows
@@ -44,6 +45,20 @@ def test_an_agent_s_datapath_id_is_the_code_s() -> None:
     listed = dict(row for row in rows(PAGE) if len(row) == 2)
     assert listed["bridge"] == "`0000000000000001`"
     assert listed["its agent"] == f"`{oxm.agent_dpid(1):016x}`"
+
+
+def test_the_description_is_the_code_s() -> None:
+    text = section("### Description")
+    said = description.hardware(description.ALL)
+    assert f"`{said.decode()}`" in text
+    layout, bits = (rows(table) for table in text.split("| capability |"))
+    places = [(int(row[0]), int(row[1])) for row in layout if row[0].isdigit()]
+    parts = [said.ljust(ofp.DESC_STR_LEN, b"\0")[at : at + size] for at, size in places]
+    numbers = f"{description.VERSION:04x}", f"{int(description.ALL):08x}"
+    assert [each.decode() for each in parts[:4:2]] == ["window channel ", " capabilities "]
+    assert (parts[1].decode(), parts[3].decode()) == numbers and not any(parts[4])
+    named = [int(row[0].strip("`")) for row in bits if row[0].strip("`").isdigit()]
+    assert named == [int(each) for each in description.Capability]
 
 
 LAWS = {"### SET_LAW": examples.WINDOW_LAW, "### SET_QUEUE_LAW": examples.QUEUE_LAW}

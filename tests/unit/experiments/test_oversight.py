@@ -106,13 +106,12 @@ def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
     )
 
 
-@pytest.mark.parametrize("law", [0, B.port], ids=["no laws", "this law"])
-def test_a_queue_law_that_the_switch_did_not_run(law):
+def test_a_queue_law_that_the_switch_did_not_run():
     spec = QueueLawSpec(QueueLawKind.CODEL)
     site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec, port_law=Nothing))
     depth = QueueDepth(B.port, 0, 0, 0, 60_000, 6_250_000, 0, 0, 1)
     site.windows.queues_read(site.link, [depth], 0.1)
-    line = site.windows.queue_laws.refused(site.link, RefusedQueueLaw(law, "no room"))
+    line = site.windows.queue_laws.refused(site.link, RefusedQueueLaw(B.port, "no room"))
     log = f"started\nagent of bridge 0000000000000001: {line}\nanother line\n"
     assert oversight.verdict(FINE, log) == "its queue law was not in force: no room"
 

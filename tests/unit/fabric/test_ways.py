@@ -7,7 +7,7 @@ import pytest
 from fairq_ryu.fabric.ways import Asked, RuleCount, Way, in_words, limits
 from mininet_topos import switch
 
-ALL = Asked(hold=True, through_tables=True, roles=True)
+ALL = Asked(hold=True, roles=True)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_paths_can_do_everything():
 def test_each_limit_has_the_reason(way, connected, reason):
     found = limits(way, connected, 0, ALL)
     assert all(line.endswith(f": {reason}") for line in found)
-    wanted = ["paths are not pinned", "syn = hold", "segments_from = controller", "role:host"]
+    wanted = ["paths are not pinned", "syn = hold", "role:host"]
     assert all(any(word in line for line in found) for word in wanted)
     assert len(found) == len(wanted) + (way is Way.WINDOWS)
 

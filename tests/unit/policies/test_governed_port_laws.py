@@ -99,22 +99,10 @@ def test_it_is_requested_again_after(event):
     assert (made.display().where, made.display().fallback) == ("switch", None)
 
 
-def test_a_switch_without_laws_is_not_asked_before_its_agent_connects_again():
-    for made in (port(), port(without_laws="none")):
-        if made.sampled(SHORT, 0.0) == []:
-            pytest.fail("no windows")
-        made.laws_unsupported("none", 0.1)
-        assert rules(made.govern(Chosen(), 0.2)) in ([], [WINDOW])
-        made.sampled(LONG, 0.3)
-        assert (made.display().where, made.display().fallback) == ("controller", "none")
-        made.switch_gone()
-        assert rules(made.sampled(LONG, 0.4)) == [LAW]
-
-
 def test_a_policy_of_the_controller_is_no_fallback():
-    made = port(Chosen(None), without_laws="none")
+    made = port(Chosen(None))
     assert rules(made.sampled(SHORT, 0.0)) == [WINDOW]
-    assert made.laws_unsupported("none", 0.1) == made.law_refused("too fast", 0.1) == []
+    assert made.law_refused("too fast", 0.1) == []
     assert (made.display().where, made.display().fallback) == ("controller", None)
 
 

@@ -155,14 +155,6 @@ def test_a_refused_law_is_replaced_whole(port, policy):
     assert (port.wants_progress(), port.law_reported(True, 1.2), len(policy.above)) == (False, [], 1)
 
 
-def test_an_agent_without_laws_and_one_with_them(port, policy):
-    assert rule(PORT, 3000) in port.laws_unsupported("it has no window laws", 1.0)
-    port.switch_gone()
-    assert port.sampled(KNOWN, 1.1) == [rule(PORT, LAW)]
-    _, later = policy.above
-    assert [call[0] for call in later.calls] == ["sampled", "started", "settled"]
-
-
 def test_a_law_that_another_controller_has_deleted(port, policy):
     policy.above[0].answer = WindowPlan(flows={KEY: 2000})
     port.sampled(KNOWN, 1.0)

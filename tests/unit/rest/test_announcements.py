@@ -322,12 +322,6 @@ def test_the_largest_body(app):
     assert problem(post(app, body + b" "), 413)
 
 
-def test_a_setting_makes_it_smaller(controller):
-    app = serve(controller, max_body=1024)
-    assert post(app, json.dumps(FLOW).encode().ljust(1024)).status_code == 201
-    assert problem(post(app, json.dumps(FLOW).encode().ljust(1025)), 413)
-
-
 def test_a_body_that_does_not_arrive(app, monkeypatch):
     class Silent:
         def read(self, _: int) -> bytes:

@@ -6,9 +6,8 @@ import re
 
 from fairq_ryu.rest.openapi import VERSION, document
 from fairq_ryu.rest.resources import RESOURCES
-from fairq_ryu.rest.schema.requests import MAX_LIMIT
 
-DOCUMENT = document(RESOURCES, MAX_LIMIT)
+DOCUMENT = document(RESOURCES)
 SCHEMAS = DOCUMENT["components"]["schemas"]
 OPERATIONS = [
     (method.upper(), path, operation)

@@ -19,7 +19,7 @@ from ryu.controller.handler import MAIN_DISPATCHER
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.ryu_compat import batched_io, direct_replies, segment_packet_ins, short_turns, switch_listener
+from fairq_ryu.ryu_compat import batched_io, direct_replies, segment_packet_ins, switch_listener
 from fairq_ryu.ryu_compat.batched_io import SendQueue, SwitchConnection
 from tests.fuzz import corpus, messages, targets
 
@@ -172,8 +172,7 @@ def test_a_peer_that_floods_does_not_starve_the_controller(monkeypatch):
         return clock.now
 
     monkeypatch.setattr(batched_io, "time", SimpleNamespace(monotonic=monotonic))
-    monkeypatch.setattr(short_turns, "pause", lambda: turns.append(1))
-    monkeypatch.setattr(short_turns, "ends", lambda now, longest: now + longest)
+    monkeypatch.setattr(batched_io.hub, "sleep", lambda _: turns.append(1))
     barrier = messages.message(ofp.OFPT_BARRIER_REPLY)
     receive(barrier * 1000, state=MAIN_DISPATCHER)
     heap = len(turns)

@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.copies import RULES, CopyRecord, SegmentCopies
-from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.programs.copies import RULES, CopyRecord, SegmentCopies, token_bucket
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from tests.switch.packets import VLAN, Segment
 
 OF_SYN = SegmentMatch(0x0800, 2)
-LIMITS = ProgramLimits(copy_rate=1000, port_copy_rate=10)
 
 
 class Ring:
@@ -45,7 +43,8 @@ class Table(dict[int, Any]):
 def copies() -> SegmentCopies:
     maps = {name: Table() for name in ("copy_rules", "copy_counts", "copy_state")}
     window = SimpleNamespace(**maps, set_copy_rules=lambda count: None)
-    found = SegmentCopies(None, window, LIMITS)  # type: ignore[arg-type]
+    found = SegmentCopies(None, window)  # type: ignore[arg-type]
+    found.port_limit, found.bridge_limit = token_bucket(10), token_bucket(1000)
     found._ring = Ring(found._on_copy)  # type: ignore[assignment]
     return found
 

@@ -65,13 +65,6 @@ def test_an_agent_that_connects_again_is_asked_again():
     assert made.renew(0.2) is None  # this one was never asked
 
 
-def test_an_agent_of_an_earlier_version_is_not_asked_again():
-    made = Made()
-    made.renew(0.0)
-    made.link.copies = False
-    assert made.renew(LEASE) is None
-
-
 def test_nothing_is_kept_of_an_agent_that_has_gone():
     made = Made()
     made.renew(0.0)

@@ -7,8 +7,11 @@ from typing import Any
 from fairq_ryu.channel import congestion, recovery
 from fairq_ryu.channel.congestion import REPORT_DROPS
 from fairq_ryu.channel.recovery import REINJECT, SetRecovery
+from fairq_ryu.control.agents.agent_drops import AgentDrops
+from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.model import Thresholds
 from tests.support.agent_link import agent_link
+from tests.support.fakes import DATAPATH
 
 WANTED = Thresholds(40_000, 20_000, drops=True)
 ORDER = SetRecovery(2, REINJECT, 1 << 20, 1000, 500, lease=2)
@@ -30,13 +33,13 @@ def test_thresholds_are_set_once():
     assert len(drops.set_thresholds(3, WANTED)) == 1, "another port"
 
 
-def test_a_kernel_that_reports_no_drops_is_not_asked_for_them_again():
-    drops = agent_link().drops
-    assert thresholds(drops.set_thresholds(2, WANTED)) == [True]
-    assert orders(drops.set_recovery(ORDER, 10.0)) == [ORDER]
-    drops.refused()
-    assert thresholds(drops.set_thresholds(2, WANTED)) == [False]
-    assert drops.set_recovery(ORDER, 20.0) == [] and not drops.recovers(2)
+def test_a_kernel_that_reports_no_drops_is_not_asked_for_them():
+    able, unable = (AgentDrops(DATAPATH, AgentPorts(), reported) for reported in (True, False))
+    assert thresholds(able.set_thresholds(2, WANTED)) == [True]
+    assert orders(able.set_recovery(ORDER, 10.0)) == [ORDER]
+    assert thresholds(unable.set_thresholds(2, WANTED)) == [False]
+    assert unable.set_thresholds(2, WANTED) == []
+    assert unable.set_recovery(ORDER, 20.0) == [] and not unable.recovers(2)
 
 
 def test_an_order_is_repeated_when_it_changes_or_a_quarter_of_its_lease_has_passed():

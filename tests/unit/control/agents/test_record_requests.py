@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.channel import flow_changes, flow_records, oxm
+from fairq_ryu.channel import flow_changes, oxm
 from fairq_ryu.channel.flow_changes import ChangeRequest, Chunk, ChunkFlags, RequestFlags
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
 from fairq_ryu.control.agents import record_requests
@@ -102,35 +102,25 @@ def test_a_round_that_takes_long_lets_flows_be_reported_less_often(agent):
     assert [each.refresh_ms for each in agent.ask(22.0)] == [1000]
 
 
-def test_an_agent_of_an_earlier_version_is_asked_for_all_records(agent):
-    agent.ask(10.0)
-    agent.requests.changes_unknown()
-    for now, sent in ((10.1, 1), (13.0, 0), (14.2, 1)):
-        agent.send(agent.requests.request(1.0, 4.0, 60.0, False, now))
-        asked = agent.taken(flow_records.EXP_TYPE_FLOW_RECORDS, flow_records.decode_request)
-        assert [each.idle_ms for each in asked] == [60_000] * sent
-
-
 def record(n: int) -> FlowRecord:
     key = KEY._replace(sport=1000 + n)
     return FlowRecord(key, B.port, ESTABLISHED, 7, 1460, 0, 10 * n, n, 0, acked=5 * n, rtt_us=2000)
 
 
 def test_parts_of_a_reply_are_joined_by_transaction_id(agent):
-    """Replies with all records and with those of one port are in transit at once, from two agents."""
+    """Replies about two ports are in transit at once, from two agents."""
     requests, others = agent.requests, Agent().requests
-    requests.changes_unknown()
-    agent.send(requests.request(1.0, 1.0, 60.0, False, 10.0))
-    agent.send(requests.request_progress(2, 0.01, 10.0))
-    everything, one_port = [message.xid for message in agent.switch.sent]
-    assert everything != one_port
+    for port in (1, 2):
+        agent.send(requests.request_progress(port, 0.01, 10.0))
+    first, second = [message.xid for message in agent.switch.sent]
+    assert first != second
     one, two, three = map(record, (1, 2, 3))
-    assert requests.add(everything, [one], True) is None
-    assert requests.add(one_port, [two], True) is None
-    assert others.add(everything, [three], False) == (None, [three])
-    assert requests.add(one_port, [three], False) == (2, [two, three])
-    assert requests.add(everything, [three], False) == (None, [one, three])
-    assert requests.add(one_port, [one], False) == (2, [one])
+    assert requests.add(first, [one], True) is None
+    assert requests.add(second, [two], True) is None
+    assert others.add(first, [three], False) == (1, [three])
+    assert requests.add(second, [three], False) == (2, [two, three])
+    assert requests.add(first, [three], False) == (1, [one, three])
+    assert requests.add(second, [one], False) == (2, [one])
     assert not requests._partial
 
 
@@ -151,24 +141,6 @@ def test_connections_that_end_soon_are_left_out_where_there_is_much_to_report(ag
     assert agent.ask(20.0, refresh=4.0, again=True)[0].flags is RequestFlags.ENDED_AGAIN
     agent.answer(20.1, 6)
     assert not agent.ask(30.0, refresh=1.0)[0].flags
-
-
-def test_the_first_list_is_known_with_the_last_chunk_until_all_is_asked_for_again(agent):
-    agent.ask(10.0)
-    agent.answer(10.1, 5, more=True)
-    assert agent.requests.first_list
-    agent.answer(10.2, 9)
-    assert not agent.requests.first_list
-    agent.ask(12.0)
-    assert agent.requests.answered(agent.xid)
-    agent.requests.restart()
-    assert agent.requests.first_list
-
-
-def test_an_agent_of_an_earlier_version_has_no_first_list(agent):
-    agent.ask(10.0)
-    agent.requests.changes_unknown()
-    assert not agent.requests.first_list
 
 
 def test_connections_may_be_left_out_until_some_time_after_the_last_request_for_it(agent):

@@ -29,8 +29,9 @@ from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.model import Congestion, FlowKey
+from fairq_ryu.policies.base import Recovery
 from tests.support.fakes import FakeSwitch, ryu_decode
-from tests.support.flownet import B, placed
+from tests.support.flownet import KEY, B, placed
 from tests.support.site import LIMIT, Site, state
 from tests.switch.packets import Segment
 
@@ -154,15 +155,16 @@ def test_a_congestion_notice_reaches_the_law_of_its_port(made):
     assert ("congestion", Congestion.CNG, 90_000) in made.site.law(B).calls
 
 
-def test_segment_states_wake_a_paused_sender(made):
+def test_segment_states_answer_a_loss(made):
     site = made.site
+    site.policy.recovery = Recovery(True, False, 5000, 1.0, by_agent=False)
     site.open()
     site.log.clear()
-    (key,) = {each.forward for each in site.flows}
-    site.injector.wake([key], [], 0.0)
+    frame = Segment(KEY.src, KEY.dst, KEY.sport, KEY.dport, 101, 901, payload=b"x" * 1000).frame()
+    site.windows.packet_dropped(B, frame, len(frame), 0.1)
     assert [type(message).__name__ for message in site.agent.sent] == ["OFPExperimenterStatsRequest"]
-    made.reply(segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_reply([state(key)]), now=0.2)
-    assert site.injector.counts == {"wake": 1}
+    made.reply(segment_state.EXP_TYPE_SEGMENTS, segment_state.encode_reply([state(KEY, ack=101)]), now=0.2)
+    assert site.injector.counts == {"dupack": 1}
 
 
 @pytest.mark.parametrize("event", [True, False])

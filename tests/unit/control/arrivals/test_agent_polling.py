@@ -43,7 +43,7 @@ class Loop:
             queue_laws=SimpleNamespace(request=nothing),
         )
         self.delay = Delays()
-        AgentPolling(self.windows, 1.0, 60.0, self.delay).run(link)
+        AgentPolling(self.windows, 60.0, self.delay).run(link)
 
     def request(self, now: float) -> None:
         self.now += 0.0005  # sending takes its time

@@ -11,6 +11,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import oxm
+from fairq_ryu.channel.description import ALL, Capability, datapath, hardware
 from fairq_ryu.control.arrivals.bridge_connections import BridgeConnections
 from fairq_ryu.control.arrivals.rerouting import Rerouting
 from fairq_ryu.control.arrivals.switches import Switches
@@ -44,6 +45,7 @@ class Made:
         self.site = site = Site()
         self.events: list[tuple[Kind, str]] = []
         self.polled: list[Any] = []
+        self.warned: list[str] = []
         reporter = EventReporter(lambda occurrence: self.events.append(occurrence[:2]), lambda _: "")
         log = logging.getLogger(__name__)
         tracker = FlowTracker(site.fabric, site.flows, site.windows, log)
@@ -58,6 +60,7 @@ class Made:
             self.bridges,
             self.polled.append,
             log,
+            lambda who, line: self.warned.append(line),
         )
         self.bridge: Any = FakeSwitch(7)
         self.bridge.ports = {each.port_no: each for each in (description(3), description(RESERVED))}
@@ -72,6 +75,10 @@ class Made:
     def join(self) -> None:
         self.switches.connected(self.bridge)
         self.list_rules(self.bridge)
+
+    def describe(self, agent: Any, hw_desc: bytes = hardware(ALL)) -> None:
+        body = SimpleNamespace(hw_desc=hw_desc, dp_desc=datapath("s7"))
+        self.switches.described(SimpleNamespace(datapath=agent, body=body))
 
     def port_status(self, reason: int, desc: Any, datapath: Any = None) -> None:
         message = SimpleNamespace(datapath=datapath or self.bridge, reason=reason, desc=desc)
@@ -110,15 +117,36 @@ def test_a_bridge_that_disconnects_while_it_joins_is_forgotten(made):
     assert 7 not in made.fabric.bridges and not made.events
 
 
-def test_an_agent_is_connected_and_polled_from_its_handshake(made):
+def test_an_agent_is_connected_and_polled_when_it_has_described_itself(made, caplog):
+    caplog.set_level("INFO")
     agent = FakeSwitch(oxm.agent_dpid(7))
     made.switches.connected(agent)
+    assert [type(each).__name__ for each in agent.sent] == ["OFPDescStatsRequest"]
+    assert 7 not in made.site.windows.links and not made.polled
+    made.describe(agent, hardware(Capability.INGRESS_QDISCS))
     link = made.site.windows.links[7]
-    assert link.datapath is agent and made.polled == [link]
+    assert link.datapath is agent and made.polled == [link] and link.modes.bridge == "s7"
+    (lack,) = [line for line in caplog.messages if "its kernel" in line]
+    assert lack.endswith("its kernel does not report dropped packets: none are recovered")
+    made.describe(agent)
+    assert made.site.windows.links[7] is link and made.polled == [link] and not made.warned
     made.switches.disconnected(FakeSwitch(oxm.agent_dpid(7)))  # an earlier connection
     assert 7 in made.site.windows.links
     made.switches.disconnected(agent)
     assert 7 not in made.site.windows.links
+
+
+def test_an_agent_of_another_version_is_refused_and_told_why(made):
+    agent = FakeSwitch(oxm.agent_dpid(7))
+    made.switches.connected(agent)
+    made.describe(agent, b"window channel 7777 capabilities 00000000")
+    assert 7 not in made.site.windows.links and not made.polled and agent.closed
+    refusal = agent.sent[-1]
+    assert (refusal.type, refusal.code) == (ofp.OFPET_HELLO_FAILED, ofp.OFPHFC_INCOMPATIBLE)
+    (line,) = made.warned
+    assert line == f"agent of bridge 0000000000000007: refused: {refusal.data.decode()}"
+    assert "speaks version 30583 of the window channel" in line
+    made.switches.disconnected(agent)
 
 
 def test_ports_are_added_changed_and_removed(made):
@@ -176,6 +204,7 @@ def test_the_ports_of_an_agent_without_its_bridge_have_the_names_that_it_lists(m
     agent: Any = FakeSwitch(oxm.agent_dpid(7))
     agent.ports = {3: description(3), RESERVED: description(RESERVED)}
     made.switches.connected(agent)
+    made.describe(agent)
     inventory = made.site.windows.inventory
     assert inventory.ports(7) == [PORT] and inventory.name(PORT) == "s7-eth3"
     made.port_status(ofp.OFPPR_ADD, description(4), agent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import logging
 from types import SimpleNamespace
 
@@ -10,7 +9,7 @@ import pytest
 
 from fairq_ryu.channel import flow_changes, flow_records, segment_state
 from fairq_ryu.channel.flow_changes import Changes, Chunk, ChunkFlags
-from fairq_ryu.channel.flow_records import CLOSED, ESTABLISHED, KNOWN, FlowRecord
+from fairq_ryu.channel.flow_records import ESTABLISHED, KNOWN, FlowRecord
 from fairq_ryu.control.flows import record_tracking
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import STEP, RecordTracker
@@ -112,24 +111,6 @@ def test_a_long_report_lets_others_run(made):
     assert len(made.meanwhile) <= 8  # silent connections take no time
 
 
-def test_all_records_at_once_let_others_run_too(made):
-    """Of an agent of an earlier version."""
-    made.tick = 0.0004
-    many = [record for n in range(200) for record in both(n)]
-    made.records.recorded(made.site.link, many, made.now)
-    made.records.drain()
-    assert len(made.known) == 200 and len(made.meanwhile) >= len(many) / STEP
-    assert made.site.link.records == 400
-
-
-def test_flows_without_an_observed_handshake_are_counted(made):
-    flags = (KNOWN, 0, ESTABLISHED, CLOSED, KNOWN | CLOSED)
-    found = [FlowRecord(KEY, 1, each, 7, 1460, 0, 0, 0, 0) for each in flags]
-    made.records.recorded(made.site.link, found, 1.0)
-    made.records.drain()
-    assert made.site.link.flows_unscaled == 2
-
-
 def test_a_connection_that_is_not_listed_any_more_ends(made):
     made.report(both(1) + both(2), flags=ChunkFlags.ANEW)
     made.now += 10
@@ -194,26 +175,3 @@ def test_a_report_that_fails_does_not_end_the_worker(made, monkeypatch, caplog):
     monkeypatch.undo()
     made.report(both(2), flags=ChunkFlags.ANEW)
     assert made.known == {key(2)}
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_the_first_list_of_an_agent_gets_three_quarters_of_the_time_and_later_ones_a_short_slice(
-    monkeypatch, first
-):
-    """Others take 2 ms at a time."""
-    made = Made(monkeypatch)
-    records = [record for n in range(2500) for record in both(n)]
-    made.report(records[:2], flags=ChunkFlags.ANEW | ChunkFlags.MORE * first)
-    made.tick = 0.00005  # with each look at the clock
-    turns: list[float] = []
-
-    def others(_: float) -> None:
-        turns.append(made.now)
-        made.now += 0.002
-
-    monkeypatch.setattr(record_tracking, "hub", SimpleNamespace(sleep=others))
-    made.now += 10.0
-    made.report(records, flags=ChunkFlags.MORE)
-    own = [later - earlier - 0.002 for earlier, later in itertools.pairwise(turns)]
-    wanted = 0.006 if first else record_tracking._SLICE
-    assert len(own) > 1 and all(wanted <= each < wanted + 0.0005 for each in own)

@@ -32,7 +32,6 @@ def modes(site: RestSite) -> dict[tuple[str, int], str]:
 @pytest.fixture
 def site() -> RestSite:
     made = RestSite("fairq")
-    made.windows.mode_changes.described(made.link, "br2", time.monotonic())
     assert made.windows.engine.installed(PORT) == 1
     return made
 

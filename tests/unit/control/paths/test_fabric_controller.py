@@ -9,7 +9,7 @@ import time
 import pytest
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
+from fairq_ryu.control.paths.fabric_controller import DISCOVERY_TIME, FabricController, PortState
 from fairq_ryu.control.paths.forwarding_rules import SILENT_TIME
 from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import FlowKey, PortKey
@@ -18,7 +18,7 @@ from fairq_ryu.packet.parse import Frame
 from tests.support.fakes import FakeSwitch
 
 HOST1, LINK1, LINK2, HOST2 = (PortKey(dpid, port) for dpid in (1, 2) for port in (1, 2))
-SETTLE = 1.5  # the default of discovery_time
+SETTLE = DISCOVERY_TIME
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fairq_ryu.channel import flow_records, oxm
+from fairq_ryu.channel.description import Description
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
-from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports import event_reporter
 from fairq_ryu.control.reports.announcement_outcomes import Assignment, Counted, Outcomes
@@ -22,7 +22,7 @@ from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowTable
 from fairq_ryu.model import Announcement, FlowKey, PortKey, Service
 from fairq_ryu.policies.choice import PolicyChoice, make
 from tests.support.fakes import FakeSwitch
-from tests.support.flownet import BACK, IDLE, ISN, KEY, LOCAL, PEER_ISN, A, B, Net, segment
+from tests.support.flownet import BACK, IDLE, ISN, KEY, LOCAL, PEER_ISN, A, B, Net, reconcile, record, segment
 
 SIZE = 1_000_000
 MET, MISSED, UNSENT = Kind.MET, Kind.MISSED, Kind.UNSENT
@@ -42,8 +42,7 @@ class Story:
         fabric = FabricController(self.config, log)
         self.windows = WindowController(choice, self.config, fabric, self.flows, log, self.reporter)
         self.tracker = FlowTracker(fabric, self.flows, self.windows, log)
-        self.records = RecordTracker(self.flows, self.windows, self.tracker.apply, log, lambda: self.now)
-        self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1)))
+        self.link = self.windows.agent_connected(FakeSwitch(oxm.agent_dpid(1)), Description("s1"))
         self.events.clear()
 
     def _reported(self, occurrence: Occurrence) -> None:
@@ -94,9 +93,18 @@ class Story:
             self.windows.port_flows_reported(self.link, port, found, now)
 
     def recorded(self, found: list[flow_records.FlowRecord], now: float) -> None:
-        self.now = now
-        self.records.recorded(self.link, found, now)
-        self.records.drain()
+        seen = [
+            record(
+                each.key,
+                PortKey(1, each.port),
+                closed=bool(each.flags & flow_records.CLOSED),
+                idle=each.idle_ms / 1000,
+                bytes=each.bytes,
+            )
+            for each in found
+        ]
+        self.tracker.apply(reconcile(self.flows, 1, seen, now), now)
+        self.windows.flows_counted(self.link, found, now)
 
     def wait(self, until: float) -> None:
         self.windows.report_overdue(until)

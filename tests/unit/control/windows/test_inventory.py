@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairq_ryu.channel import oxm
+from fairq_ryu.channel.description import Description
 from fairq_ryu.control.windows.inventory import UNKNOWN, Beside
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.model import PortKey
@@ -11,7 +12,7 @@ from tests.support.site import Site
 
 
 def agent_of(site: Site, dpid: int, *ports: int):
-    link = site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(dpid)))
+    link = site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(dpid)), Description(f"s{dpid}"))
     for number in ports:
         link.ports[number].name = f"s{dpid}-eth{number}"
     return link
@@ -43,15 +44,6 @@ def test_a_bridge_of_the_fabric_that_is_away_stays_one():
     assert inventory.way(1) is Way.PATHS and not inventory.is_connected(1)
     assert dict(inventory.listed()) == {} and inventory.known == [1]
     assert inventory.role(PortKey(1, 2)) == "undecided"
-
-
-def test_an_agent_of_an_earlier_version_is_named():
-    site = Site()
-    link = agent_of(site, 7, 1)
-    before = site.windows.inventory.limits(7, False)
-    link.copies = False
-    (more,) = set(site.windows.inventory.limits(7, False)) - set(before)
-    assert "earlier version" in more
 
 
 def test_only_a_normal_bridge_beside_the_fabric_has_counters():

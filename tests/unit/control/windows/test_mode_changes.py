@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import window_channel
+from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.channel import port_mode, recovery, waking
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.windows.disables import Scope
@@ -57,12 +57,13 @@ class Watched(Network):
             if type(message).__name__ == "OFPExperimenter" and message.exp_type == kind
         ]
 
-    def become_old(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The agent is of an earlier version."""
-        for table in (window_channel._COMMANDS, window_channel._REQUESTS):
-            known = dict(table._routes)
-            del known[port_mode.EXP_TYPE_PORT_MODE]
-            monkeypatch.setattr(table, "_routes", known)
+    def refuse_modes(self) -> None:
+        """The agent's kernel fails to set a mode."""
+
+        def fail(*_: Any) -> None:
+            raise BpfError("cannot write")
+
+        self.data.observe = fail  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("config", [OBSERVE, ONLY_B])
@@ -107,29 +108,19 @@ def test_the_name_of_the_bridge_decides_when_it_is_known():
     assert network.windows.modes.bridge(1) == "s1"
 
 
-def test_an_agent_that_cannot_observe_gets_no_rules_for_observed_ports(monkeypatch, caplog):
+def test_an_agent_that_cannot_observe_gets_no_rules_for_observed_ports(caplog):
     network = Watched(config=ONLY_B)
-    network.become_old(monkeypatch)
+    network.data.observed = frozenset()
+    network.refuse_modes()
     with caplog.at_level("WARNING", logger="laws"):
         network.connect()
         network.connect()
-    assert len([line for line in caplog.messages if "cannot observe" in line]) == 2  # once in a connection
+    assert len([line for line in caplog.messages if "refuses to observe" in line]) == 2
     network.site.open(now=network.now)
     for _ in range(20):
         network.read(A, B)
     assert network.rule(A) is WindowKind.LAW and network.rule(B) is None
     assert network.acting == []
-
-
-def test_an_agent_of_an_earlier_version_is_no_news_where_all_ports_act(monkeypatch, caplog):
-    network = Network(policy())
-    Watched.become_old(network, monkeypatch)  # type: ignore[arg-type]
-    with caplog.at_level("INFO", logger="laws"):
-        network.connect()
-    assert not [line for line in caplog.messages if "observe" in line]
-    network.site.open(now=network.now)
-    network.read(B)
-    assert network.rule(B) is WindowKind.LAW
 
 
 def test_a_policy_of_an_observed_port_acts_only_after_the_mode_has_changed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fairq_ryu.channel import oxm, segment_counts
+from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.model import PortKey
@@ -46,7 +47,7 @@ def test_every_part_is_called_in_order_and_its_messages_are_sent():
     site.windows.use(PolicyChoice(site.windows.engine.policy))
     site.windows.port_removed(B)
     site.windows.agent_disconnected(site.link)
-    site.windows.agent_connected(site.agent)
+    site.windows.agent_connected(site.agent, Description("s1"))
     dpid = oxm.bridge_dpid(site.agent.id)
     whats: list[tuple[Any, ...]] = [
         ("read", B, 7, 1.0),

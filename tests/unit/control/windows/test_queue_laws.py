@@ -160,16 +160,6 @@ def test_a_law_that_another_controller_deletes_is_sent_again_once(site: Site) ->
     assert laws.refused(site.link, deleted) == "no queue law on port 2: no queue law 2"
 
 
-def test_an_agent_of_an_earlier_version_is_logged_once_if_a_law_is_wanted(site: Site) -> None:
-    unsupported = queue_law.RefusedQueueLaw(0, "old")
-    assert site.windows.queue_laws.refused(site.link, unsupported) == "no queue laws: old"
-    assert site.windows.queue_laws.refused(site.link, unsupported) is None
-    assert read(site, 1.0) == []
-    assert site.windows.queue_laws.shown(PortKey(1, 2)) == (CODEL, "the agent is of an earlier version")
-    nobody = Site()
-    assert nobody.windows.queue_laws.refused(nobody.link, unsupported) is None
-
-
 def test_the_law_of_the_setting_is_that_of_ports_whose_policy_has_none() -> None:
     site = Site(config=Config({("fairq_ryu", "queue_law"): "codel"}))
     (law, _rule) = read(site, 1.0)

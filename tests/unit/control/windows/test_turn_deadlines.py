@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import window_channel
 from fairq_ryu.channel import deadlines
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import FlowKey
@@ -133,23 +132,6 @@ def test_a_held_syn_waits_until_the_agent_knows_the_deadline() -> None:
     announce(net, 0.4)
     events = net.site.flows.segment(segment(KEY, "S", seq=100), A, LOCAL, net.now)
     assert net.windows.apply(events, net.now).count(net.site.agent) == 1
-
-
-def test_an_agent_of_an_earlier_version_is_told_once(monkeypatch: Any, caplog: Any) -> None:
-    known = dict(window_channel._COMMANDS._routes)
-    del known[deadlines.EXP_TYPE_SET_DEADLINES]
-    monkeypatch.setattr(window_channel._COMMANDS, "_routes", known)
-    caplog.set_level("INFO")
-    net = network()
-    announce(net, 0.4, count=2)
-    syn(net)
-    assert "in order of arrival" in caplog.text and not net.warned
-    caplog.clear()
-    other = KEY._replace(sport=KEY.sport + 1)
-    net.site.syn(other, net.now, seq=100)
-    assert not [message for message in net.site.agent.sent if getattr(message, "exp_type", 0) == 13]
-    net.deliver()
-    assert not caplog.text and not net.warned
 
 
 def test_many_deadlines_are_sent_in_several_messages() -> None:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, flow_records, segment_state
+from fairq_ryu.channel import congestion, flow_records, segment_state, waking
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.model import NO_WINDOWS, Announcement, FlowProgress, Thresholds, WindowPlan
+from fairq_ryu.model import NO_WINDOWS, Announcement, FlowKey, FlowProgress, Thresholds, WindowPlan
 from fairq_ryu.packet import tcp_build
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.choice import PolicyChoice
 from tests.support.flownet import KEY, B
-from tests.support.site import CLIENT_MAC, LIMIT, SERVER_MAC, Obedient, Site, state
+from tests.support.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
 
-DUPACK, REINJECT = Recovery(True, False, 1 << 20, 1.0), Recovery(False, True, 1 << 20, 1.0)
+DUPACK = Recovery(True, False, 1 << 20, 1.0, by_agent=False)
 
 
 def announced(site: Site) -> list[Announcement | None]:
@@ -119,10 +119,10 @@ def test_a_policy_without_thresholds_removes_those_of_the_former_policy():
 # Pauses
 
 
-def asked(site: Site) -> list[bytes]:
-    return [
-        m.data for m in site.agent.sent if getattr(m, "exp_type", None) == segment_state.EXP_TYPE_SEGMENTS
-    ]
+def woken(site: Site) -> list[FlowKey]:
+    """The flows that the agent is told to wake."""
+    sent = [m.data for m in site.agent.sent if getattr(m, "exp_type", None) == waking.EXP_TYPE_WAKE]
+    return [each.key.reversed for data in sent for each in waking.decode(data)]
 
 
 @pytest.mark.parametrize("after", [WindowPlan(flows={KEY: 1460}), WindowPlan(window=1460), NO_WINDOWS])
@@ -135,14 +135,12 @@ def test_a_flow_paused_before_its_agent_disconnected_is_woken_after_the_reconnec
     site.policy.plan = after
     site.log.clear()
     site.connect_agent()
-    assert not asked(site)
+    assert not woken(site)
     site.sample(B, 0.3)
-    site.answer_barriers()
-    assert asked(site) == [segment_state.encode_request([KEY.reversed])]
+    assert woken(site) == [KEY]
     site.log.clear()
     site.sample(B, 0.4)
-    site.answer_barriers()
-    assert not asked(site)
+    assert not woken(site)
 
 
 def test_a_pause_that_ends_while_the_agent_is_away_waits_for_it():
@@ -153,12 +151,10 @@ def test_a_pause_that_ends_while_the_agent_is_away_waits_for_it():
     site.windows.agent_disconnected(site.link)
     site.log.clear()
     site.windows.use(PolicyChoice(Obedient("other")))
-    site.answer_barriers()
-    assert not asked(site) and not site.injector.counts
+    assert not woken(site) and not site.injector.counts
     site.connect_agent()
     site.sample(B, 0.3)
-    site.answer_barriers()
-    assert asked(site) == [segment_state.encode_request([KEY.reversed])]
+    assert woken(site) == [KEY]
 
 
 # Progress
@@ -208,8 +204,8 @@ def lost_frame(payload: int = 1000, seq: int = 101) -> bytes:
     return made[:16] + total.to_bytes(2, "big") + made[18:] + bytes(payload)
 
 
-def losing(recovery: Recovery) -> Site:
-    site = Site(Obedient(recovery=recovery))
+def losing() -> Site:
+    site = Site(Obedient(recovery=DUPACK))
     site.policy.wanted = Thresholds(30_000, 6_000, drops=True)
     site.open()
     site.sample(B, 0.1, backlog=125_000)
@@ -221,11 +217,11 @@ def losing(recovery: Recovery) -> Site:
 
 
 def test_a_loss_is_checked_with_the_agent_and_signalled_to_its_sender():
-    site = losing(DUPACK)
+    site = losing()
     (asked,) = questions(site, segment_state.EXP_TYPE_SEGMENTS)
     assert segment_state.decode_request(asked) == [KEY.reversed]
     assert site.link.poll_now.is_set()
-    site.windows.segments_reported([state(KEY, ack=101)], 0.11)
+    site.windows.recovery.segments([state(KEY, ack=101)], 0.11)
     assert [out.in_port for out in site.bridge.sent] == [B.port] * 3
     assert {tuple(action.port for action in out.actions) for out in site.bridge.sent} == {(ofp.OFPP_TABLE,)}
     assert len({bytes(out.data) for out in site.bridge.sent}) == 1
@@ -233,47 +229,21 @@ def test_a_loss_is_checked_with_the_agent_and_signalled_to_its_sender():
 
 
 def test_a_loss_without_addresses_is_counted():
-    site = losing(DUPACK)
+    site = losing()
     site.injector.forget(KEY)
-    site.windows.segments_reported([state(KEY, ack=101)], 0.11)
+    site.windows.recovery.segments([state(KEY, ack=101)], 0.11)
     assert not site.bridge.sent and site.injector.counts == {"dupack: addresses not known": 1}
 
 
-@pytest.mark.parametrize("by", ["sample", "message"])
-def test_a_loss_is_put_back_when_there_is_room(by):
-    site = losing(REINJECT)
-    site.sample(B, 0.12, backlog=30_000)
-    assert not site.bridge.sent
-    if by == "sample":
-        site.sample(B, 0.13, backlog=5_000)
-    else:
-        notice = congestion.CongestionNotice(B.port, congestion.Congestion.NOM, 5_000, 1)
-        site.windows.threshold_crossed(site.link, notice, 0.13)
-    (out,) = site.bridge.sent
-    assert out.data == lost_frame()
-    assert out.in_port == ofp.OFPP_CONTROLLER and [a.port for a in out.actions] == [B.port]
-    assert site.injector.counts == {"reinject": 1}
-
-
-def test_segments_are_put_back_up_to_half_of_the_buffer():
-    site = losing(REINJECT)
-    for number in range(1, 100):
-        frame = lost_frame()[:38] + (5000 + number).to_bytes(4, "big") + lost_frame()[42:]
-        site.windows.packet_dropped(B, frame, len(frame), 0.11)
-    site.sample(B, 0.12, backlog=29_000)
-    sent = sum(len(out.data) for out in site.bridge.sent)
-    assert LIMIT / 2 - 29_000 - len(lost_frame()) < sent <= LIMIT / 2 - 29_000
-
-
-def test_queues_are_polled_fast_while_segments_wait_to_be_put_back():
-    site = losing(REINJECT)
+def test_queues_are_polled_fast_while_receivers_may_ask_for_losses():
+    site = losing()
     assert site.windows.interval(site.link) == 0.001
-    site.windows.segments_reported([state(KEY, ack=1101)], 0.2)
+    site.windows.recovery.segments([state(KEY, ack=1101)], 0.2)
     assert site.windows.interval(site.link) == site.policy.interval
 
 
 def test_losses_at_other_ports_do_not_speed_up_polling():
-    site = losing(REINJECT)
+    site = losing()
     site.windows.port_removed(B)
     site.open(KEY._replace(sport=7))
     site.sample(B, 0.2)
@@ -292,18 +262,19 @@ def test_a_policy_without_recovery_gets_no_losses():
 
 
 def test_losses_are_forgotten_with_the_policy_that_recovered_them():
-    site = losing(REINJECT)
+    site = losing()
     site.windows.use(PolicyChoice(Obedient("other")))
     assert not sum(len(each) for each in site.windows.recovery)
     site.sample(B, 0.2)
     assert site.windows.interval(site.link) == site.policy.interval
+    site.windows.recovery.segments([state(KEY, ack=101)], 0.3)
     assert not site.bridge.sent
 
 
 def test_losses_are_forgotten_when_their_ports_are_used_again():
-    site = losing(REINJECT)
+    site = losing()
     site.syn(KEY, 0.2, seq=7000)
-    site.sample(B, 0.3)
+    site.windows.recovery.segments([state(KEY, ack=101)], 0.3)
     assert not site.bridge.sent
 
 

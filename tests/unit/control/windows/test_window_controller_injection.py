@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import window_channel
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.channel import recovery, segment_counts, waking
+from fairq_ryu.channel import recovery, waking
+from fairq_ryu.channel.description import ALL, Capability, Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.recovery import SetRecovery
-from fairq_ryu.config.loader import Config
 from fairq_ryu.control.arrivals.agent_messages import AgentMessages
 from fairq_ryu.control.arrivals.refusals import Refusals
 from fairq_ryu.control.reports.counters import Counts
@@ -38,12 +37,10 @@ NS = 1_000_000_000
 class Network:
     """Bridge 1, its agent and a controller. KEY is open: its data leaves by B, its ACKs by A."""
 
-    def __init__(self, recovery: Recovery | None = None, by: str = "agent") -> None:
+    def __init__(self, recovery: Recovery | None = None, capabilities: Capability = ALL) -> None:
         self.site = Site(Obedient(recovery=recovery), agent=False)
         self.windows = self.site.windows
-        self.windows._agents_inject = (
-            Config({("fairq_ryu", "segments_from"): by}).value("fairq_ryu", "segments_from") == "agent"
-        )
+        self.about = Description("s1", capabilities)
         self.data = FakeDatapath(1, 2, 3)
         self.data.segments[BACK] = SegmentState(BACK, True, A.port, 901, 101, 500, 7, has_timestamps=False)
         log, counts = logging.getLogger("injection"), Counts()
@@ -64,7 +61,7 @@ class Network:
             self.windows.agent_disconnected(self.site.link)
         self.server = OpenFlowServer("s1", 1, self.data, rule_capacity=8)
         self.peer = Peer(self.server)
-        self.site.connect_agent()
+        self.site.connect_agent(self.about)
         self.deliver()
 
     def deliver(self) -> None:
@@ -81,7 +78,7 @@ class Network:
                         self.refusals.refused(answer)
                     elif answer.msg_type == ofp.OFPT_BARRIER_REPLY:
                         self.site.fabric.barriers.answered((self.site.agent.id, message.xid))
-                    elif answer.type != ofp.OFPMP_DESC:
+                    else:
                         self.messages.reply(answer, self.now)
 
     def read(self, backlog: int = 0, after: float = 0.05) -> None:
@@ -98,24 +95,6 @@ class Network:
     def count(self) -> None:
         self.site.link.send(self.site.link.request_counts(float("-inf"), self.now))
         self.deliver()
-
-    def become_old(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The agent is of an earlier version."""
-        for table in (window_channel._COMMANDS, window_channel._REQUESTS):
-            known = {
-                number: route
-                for number, route in table._routes.items()
-                if number
-                not in (
-                    waking.EXP_TYPE_WAKE,
-                    recovery.EXP_TYPE_SET_RECOVERY,
-                    segment_counts.EXP_TYPE_SEGMENT_COUNTS,
-                )
-            }
-            monkeypatch.setattr(table, "_routes", known)
-        self.connect()
-        self.site.open(now=self.now)
-        self.names.clear()
 
     @property
     def woken(self) -> list[tuple[int, str, str]]:
@@ -196,32 +175,6 @@ def test_the_counts_of_the_agent_are_added_up():
     assert net.site.injector.counts == {"wake": 1}
 
 
-@pytest.mark.parametrize("why", ["earlier version", "setting"])
-def test_the_controller_wakes_for_an_agent_that_does_not(why, monkeypatch, caplog):
-    net = Network(by="controller" if why == "setting" else "agent")
-    caplog.set_level("INFO")
-    if why != "setting":
-        net.become_old(monkeypatch)
-        assert "it is of an earlier version" in caplog.text
-    assert net.site.link.injects is False
-    net.plan(WindowPlan(flows={KEY: 0}))
-    net.plan(WindowPlan(flows={KEY: 5000}))
-    assert net.data.frames == [] and str(waking.EXP_TYPE_WAKE) not in net.names
-    (out,) = net.site.bridge.sent
-    assert (out.in_port, [action.port for action in out.actions]) == (B.port, [ofp.OFPP_TABLE])
-    assert net.site.injector.counts == {"wake": 1}
-    net.count()
-    assert str(segment_counts.EXP_TYPE_SEGMENT_COUNTS) not in net.names
-
-
-def test_before_the_agent_has_answered_the_controller_wakes():
-    net = Network()
-    net.site.link.injects = None
-    net.plan(WindowPlan(flows={KEY: 0}))
-    net.plan(WindowPlan(flows={KEY: 5000}))
-    assert net.data.frames == [] and len(net.site.bridge.sent) == 1
-
-
 # Recovery
 
 
@@ -293,29 +246,19 @@ def test_another_policy_ends_the_recovery():
     assert str(recovery.EXP_TYPE_SET_RECOVERY) not in net.names
 
 
-def test_an_agent_whose_kernel_reports_no_drops_is_told_once(caplog):
-    net = Network(REINJECT)
+def test_nothing_is_asked_of_an_agent_whose_kernel_reports_no_drops():
+    net = Network(REINJECT, ALL & ~Capability.DROP_REPORTS)
     net.data.reports_drops = False
     net.site.policy.wanted = Thresholds(CNG, 6_000, drops=True)
     for _ in range(20):
         net.read()
-    assert settings(net) is None
-    assert net.names.count(str(recovery.EXP_TYPE_SET_RECOVERY)) == 1
-    assert caplog.text.count("its kernel does not report dropped packets") == 1
+    assert settings(net) is None and str(recovery.EXP_TYPE_SET_RECOVERY) not in net.names
+    assert net.server.congestion.thresholds[B.port] == Thresholds(CNG, 6_000, False)
 
 
-def test_the_controller_recovers_for_an_agent_of_an_earlier_version(monkeypatch):
-    net = Network(REINJECT)
-    net.become_old(monkeypatch)
-    net.site.policy.wanted = Thresholds(CNG, 6_000, drops=True)
-    net.read()
-    assert net.server.congestion.thresholds[B.port] == Thresholds(CNG, 6_000, True)
-    frame = lost()
-    net.windows.packet_dropped(B, frame, len(frame), net.now)
-    net.read(backlog=5_000)
-    (out,) = net.site.bridge.sent
-    assert out.data == frame
-    assert net.windows.recovery.outcomes["reinjected"] == 1
+def test_the_controller_sends_no_segments_again():
+    with pytest.raises(ValueError, match="reinject needs by_agent"):
+        Recovery(False, True, 5000, 1.0, by_agent=False)
 
 
 def test_the_controller_recovers_where_the_policy_wants_that():

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.agent import layout, window_channel
+from fairq_ryu.agent import layout
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.channel import flowmod, oxm, window_law
+from fairq_ryu.channel import flowmod, window_law
 from fairq_ryu.channel.queue_depth import UNMEASURED
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
 from fairq_ryu.law_spec import LawKind
@@ -18,7 +18,7 @@ from fairq_ryu.model import WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.choice import PolicyChoice
 from tests.support.agent_peer import Peer, role
 from tests.support.fakes import DATAPATH
-from tests.support.flownet import A, B, C
+from tests.support.flownet import A, B
 from tests.support.law_network import RATE, Network, policy
 from tests.support.site import LIMIT, Obedient
 
@@ -207,52 +207,6 @@ def test_las_without_the_switch_is_fairq_with_its_target():
 
 
 # Agents
-
-
-@pytest.fixture
-def old(monkeypatch: Any) -> Any:
-    """Agents do not know laws, as those of older versions."""
-    monkeypatch.delitem(window_channel._COMMANDS._routes, window_law.EXP_TYPE_SET_LAW)
-    monkeypatch.delitem(window_channel._REQUESTS._routes, window_law.EXP_TYPE_LAW_STATS)
-    monkeypatch.delitem(oxm.KINDS, WindowKind.LAW.oxm_number)
-    return monkeypatch
-
-
-def test_an_agent_of_an_older_version_is_reported_once(old, lines):
-    net = Network()
-    for _ in range(3):
-        net.read(A, B)
-    (line,) = lines()
-    assert line.startswith("agent of bridge 0000000000000001: laws run in the controller, because the agent")
-    assert line.endswith("it has no window laws")
-    assert (net.rule(A), net.rule(B), net.warned) == (WindowKind.POOL, WindowKind.POOL, [])
-    assert net.shown(B) == ("controller", "it has no window laws")
-    refused = net.refusals.counts.refused["agent"]
-    net.read(C)
-    assert (net.rule(C), net.refusals.counts.refused["agent"]) == (WindowKind.POOL, refused), (
-        "not asked again"
-    )
-    net.windows.use(PolicyChoice(policy(where="controller")))
-    assert net.shown(B) == ("controller", None)
-
-
-def test_a_request_that_crosses_the_refusal_changes_nothing_else(old, lines):
-    """The first queue was read before the answer to the removal of all laws arrived."""
-    net = Network()
-    net.site.connect_agent()
-    net.read(B)
-    assert (net.rule(B), net.warned, net.shown(B)[0]) == (WindowKind.POOL, [], "controller")
-    assert len(lines()) == 2, "one for each connection"
-
-
-def test_a_newer_agent_runs_the_laws_that_the_older_refused(old, lines):
-    net = Network()
-    net.read(B)
-    old.undo()
-    net.connect()
-    net.read(A, B)
-    assert (net.rule(A), net.rule(B), len(lines())) == (WindowKind.LAW, WindowKind.LAW, 1)
-    assert net.shown(B) == ("switch", None)
 
 
 def test_laws_are_requested_again_after_a_reconnection(lines):

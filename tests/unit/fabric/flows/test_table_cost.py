@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from fairq_ryu.model import FlowKey
-from tests.support.flownet import ISN, KEY, OVER3, PEER_ISN, A, B, Net, record, segment
+from tests.support.flownet import ISN, KEY, OVER3, PEER_ISN, A, B, Net, reconcile, record, segment
 
 FEW, MANY = 100, 5_000
 
@@ -73,9 +73,9 @@ def test_the_cost_of_a_record_does_not_grow_with_the_table() -> None:
         net = Net()
         flows = [client(number) for number in range(count)]
         seen = [record(flow, B) for flow in flows] + [record(flow.reversed, A) for flow in flows]
-        net.table.reconcile(1, seen, 0.0)
+        reconcile(net.table, 1, seen, 0.0)
         assert net.table.open == count
-        return instructions(lambda: net.table.reconcile(1, seen, 1.0)) / count
+        return instructions(lambda: reconcile(net.table, 1, seen, 1.0)) / count
 
     few, many = each(FEW), each(5 * FEW)
     assert many <= few

@@ -19,6 +19,7 @@ from tests.support.flownet import (
     Net,
     on,
     placed,
+    reconcile,
     record,
     segment,
 )
@@ -77,7 +78,7 @@ def test_closed_connections_are_removed_after_their_time(how):
     net.close(now=1.0)
 
     def look(now: float):
-        return net.replay(net.table.expire(now) if how == "expire" else net.table.reconcile(7, [], now))
+        return net.replay(net.table.expire(now) if how == "expire" else reconcile(net.table, 7, [], now))
 
     assert look(6.0) == []
     assert len(net.table) == 1

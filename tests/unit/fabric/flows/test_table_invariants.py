@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, FlowState, FlowTable, SeenFlow
 from fairq_ryu.model import FlowKey, FlowPath, PortKey
-from tests.support.flownet import IDLE, Ports, placed, segment
+from tests.support.flownet import IDLE, Ports, placed, reconcile, segment
 
 # Few values of each kind, so that they coincide: hosts by the port where they should be, and addresses that
 # sort in either order. One host has a connection to itself.
@@ -82,11 +82,11 @@ class AnyTraffic(RuleBasedStateMachine):
         for dpid in (1, 2, 3):
             seen = [each for each in records if each.port.dpid == dpid]
             if seen:
-                self.ports.replay(self.table.reconcile(dpid, seen, self.now))
+                self.ports.replay(reconcile(self.table, dpid, seen, self.now))
 
     @rule(dpid=st.integers(1, 4))
     def a_switch_that_knows_nothing(self, dpid):
-        self.ports.replay(self.table.reconcile(dpid, [], self.now))
+        self.ports.replay(reconcile(self.table, dpid, [], self.now))
 
     @rule(port=PORTS)
     def forget_port(self, port):

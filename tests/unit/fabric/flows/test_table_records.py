@@ -21,6 +21,7 @@ from tests.support.flownet import (
     B,
     Net,
     on,
+    reconcile,
     record,
 )
 
@@ -40,7 +41,7 @@ def local() -> Net:
 
 def test_flows_older_than_the_controller_are_adopted(local):
     seen = [record(KEY, B, wscale=2, mss=1000), record(BACK, A, wscale=9, mss=1460, bytes=5)]
-    events = local.table.reconcile(1, seen, 50.0)
+    events = reconcile(local.table, 1, seen, 50.0)
     local.replay(events)
     assert {(e.port, e.flow.key, e.flow.mss, e.flow.step) for e in events} == {
         (B, KEY, 1460, 512),  # the options of the receiver, whichever record arrived first
@@ -66,7 +67,7 @@ def test_a_connection_over_ipv6(local):
 
 
 def test_an_adopted_flow_without_announcements_gets_the_defaults(local):
-    (event,) = local.table.reconcile(1, [record(KEY, B, wscale=None, mss=0)], 0.0)
+    (event,) = reconcile(local.table, 1, [record(KEY, B, wscale=None, mss=0)], 0.0)
     assert (event.flow.mss, event.flow.step) == (DEFAULT_MSS, 1)
 
 

@@ -22,7 +22,7 @@ from fairq_ryu.agent.flow_changes import Seen as Part
 from fairq_ryu.channel.flow_changes import LEAVE_OUT_MS
 from fairq_ryu.fabric.flows.table import SeenFlow
 from fairq_ryu.model import FlowKey, FlowPath, PortKey
-from tests.support.flownet import KEY, OVER3, OVER4, Net, Placed, segment
+from tests.support.flownet import KEY, OVER3, OVER4, Net, Placed, reconcile, segment
 
 PATHS = [OVER3, OVER4]
 SWITCHES = (1, 2, 3, 4)
@@ -229,7 +229,7 @@ class Fabric:
         seen = [SeenFlow(key, port, closed, idle, size, 7, 1460) for key, port, closed, idle, size in records]
         self.after(
             self.random.uniform(0, 0.3),
-            lambda: self.replay(self.net.table.reconcile(dpid, seen, self.now)),
+            lambda: self.replay(reconcile(self.net.table, dpid, seen, self.now)),
         )
 
     def read_flows(self, dpid: int) -> None:

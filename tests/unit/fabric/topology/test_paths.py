@@ -13,8 +13,8 @@ HERE, THERE = PortKey(1, 1), PortKey(2, 1)
 KEY = FlowKey("10.0.0.1", "10.0.0.2", 40000, 80)
 
 
-def table(network=None, choice=PathChoice.HASH, always=False):
-    return PathTable(Routes(*(network or leaf_spine(2, 2))), choice, always)
+def table(network=None, choice=PathChoice.HASH):
+    return PathTable(Routes(*(network or leaf_spine(2, 2))), choice)
 
 
 def test_data_and_acks_pass_the_same_links():
@@ -40,7 +40,6 @@ def test_a_connection_keeps_its_path_and_both_directions_share_it():
 def test_only_connections_between_switches_are_pinned():
     paths = table()
     assert paths.assign(KEY, HERE, THERE).pinned
-    assert table(leaf_spine(2, 1), always=True).assign(KEY, HERE, THERE).pinned
     local = paths.assign(KEY._replace(sport=1), HERE, PortKey(1, 2))
     assert not local.pinned and local.path == ((PortKey(1, 2),), (HERE,))
 
