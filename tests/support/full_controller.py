@@ -66,8 +66,7 @@ def full_controller() -> Any:
     """A bridge with an agent and another without; RSED with congestion, flows, a deadline and losses; IQM at
     one port; AFQ as the queue law of all.
     """
-    iqm = choose("iqm", Config({("iqm", "where"): "controller"})).default
-    rsed = choose("rsed", Config({("rsed", "where"): "controller"})).default
+    iqm, rsed = choose("iqm", Config()).default, choose("rsed", Config()).default
     site = Site(rsed, (("s1-eth3", iqm),), config=Config({("fairq_ryu", "queue_law"): "afq"}))
     controller = of(site)
     now = time.monotonic()

@@ -40,7 +40,7 @@ def site() -> RestSite:
 
 @pytest.mark.parametrize("policy", available())
 def test_the_policy_and_its_parameters_are_shown(policy):
-    answer = RestSite(policy, where="switch").ask("/v1/policy").json
+    answer = RestSite(policy).ask("/v1/policy").json
     assert (answer["policy"], answer["available"]) == (policy, available())
     settings = sections().get(policy, {})
     assert [row["name"] for row in answer["parameters"]] == list(settings)
