@@ -75,8 +75,8 @@ def syn_allowance(section: str) -> Setting:
         "syn_allowance",
         256,
         "flows",
-        "Limit against SYN floods: at most this many unanswered new flows count for each port at which they "
-        "enter the network; in the switch, by which their data leaves.",
+        "Limit against SYN floods: at most this many unanswered new flows count for each port by which their "
+        "data leaves; in the controller, at which they enter the network.",
         1,
         1_000_000,
     )

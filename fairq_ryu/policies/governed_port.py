@@ -326,7 +326,7 @@ class GovernedPort:
             return PortLaw() if own is None else adapted(own)
         wrong = out_of_bounds(spec)
         if wrong is not None and self._refusal is None:
-            log.warning("port %s has no windows, because no switch runs its law: %s", self.key, wrong)
+            log.warning("no windows on port %s: %s", self.key, wrong)
             self._refusal = wrong
         self._missing = self._without_laws or self._refusal
         if self._missing is not None:

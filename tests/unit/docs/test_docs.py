@@ -271,7 +271,7 @@ def fields_of(heading: str) -> list[tuple[int, int, str]]:
 
 def test_the_fields_of_a_law_are_named_at_their_offsets() -> None:
     values = {name: 100 + number for number, name in enumerate(LAW_BOUNDS)}
-    spec = LawSpec(LawKind.LAS, Gain.LISTING, LawFlags(7), **values)
+    spec = LawSpec(LawKind.LAS, Gain.OURS, LawFlags(7), **values)
     values |= {"command": 1, "kind": 5, "gain": 2, "number of the law": 77, "flags": 7}
     raw = window_law.encode_set(1, 77, spec)
     named = set()
@@ -291,8 +291,8 @@ def test_the_names_and_numbers_of_laws_are_the_code_s() -> None:
         name.replace("-", "_").upper(): int(number) for number, name in re.findall(r"(\d) `(.+?)`", kinds)
     }
     assert words == {kind.name: kind.value for kind in LawKind}
-    assert re.findall(r"\b(\d) (as|ours)", gains) == [("1", "as"), ("2", "as"), ("3", "ours")]
-    assert [gain.value for gain in (Gain.PAPER, Gain.LISTING, Gain.OURS)] == [1, 2, 3]
+    assert re.findall(r"\b(\d) (as|ours)", gains) == [("1", "as"), ("2", "ours")]
+    assert [gain.value for gain in (Gain.PAPER, Gain.OURS)] == [1, 2]
 
 
 def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
@@ -311,7 +311,7 @@ def test_the_fields_of_law_states_are_named_at_their_offsets() -> None:
 def test_the_fields_of_a_queue_law_are_named_at_their_offsets() -> None:
     values = {name: 100 + number for number, name in enumerate(QUEUE_LAW_BOUNDS)}
     spec = QueueLawSpec(QueueLawKind.SFB, Variant.AUTHORS, ALL_QUEUE_FLAGS, **values)
-    values |= {"command": 1, "kind": 5, "variant": 2, "number of the law": 77, "flags": 15, "padding": 0}
+    values |= {"command": 1, "kind": 5, "variant": 2, "number of the law": 77, "flags": 7, "padding": 0}
     raw = queue_law.encode_set(1, 77, spec)
     named = set()
     for offset, size, text in fields_of("SET_QUEUE_LAW"):
