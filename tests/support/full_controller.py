@@ -121,8 +121,8 @@ def installed_rules(controller: Any) -> dict[Any, int]:
     """The rules that were sent to the agent and not removed, by their match."""
     installed: dict[Any, int] = {}
     for dpid, message in controller.windows.links[1].datapath.log:
-        # Those of queue laws are packed once, and in a table of their own.
-        if type(message).__name__ == "OFPFlowMod" and dpid == controller.windows.links[1].datapath.id:
+        # Those of queue laws are in a table of their own.
+        if dpid == controller.windows.links[1].datapath.id and getattr(message, "table_id", None) == 0:
             installed[str(message.match)] = message.command == 0
     return installed
 
