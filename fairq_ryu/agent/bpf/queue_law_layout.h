@@ -60,9 +60,9 @@ struct fq_queue_law {
 	__u32 shadow_packets; /* afq, afcd: b, samples in the shadow buffer, 1 to FQ_SHADOW */
 	__u32 sample_every;   /* afq, afcd: s, one packet of so many is sampled */
 	__u32 bin_packets; /* sfb: a bin with so many packets in the queue becomes more likely to drop */
-	__u32 bin_most; /* sfb: a bin takes no more packets */
-	__u32 seed;     /* of the hash of flows */
-	__u32 table;    /* afq, afcd: index of its flow table; sfb: of its bins */
+	__u32 bin_most;     /* sfb: a bin takes no more packets */
+	__u32 seed;         /* of the hash of flows */
+	__u32 table;        /* afq, afcd: index of its flow table; sfb: of its bins */
 	__u16 kind;         /* FQ_QLAW_... */
 	__u16 variant;      /* FQ_VARIANT_... */
 	__u16 flags;        /* FQ_QLAW_... */

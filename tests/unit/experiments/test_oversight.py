@@ -18,7 +18,6 @@ from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey, QueueSample
-from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec
 from tests.support.fakes import ryu_decode
@@ -66,11 +65,6 @@ class Broken:
         return SimpleNamespace(queue_sampled=queue_sampled)
 
 
-class Nothing(PortLaw):
-    def __init__(self, port):
-        pass
-
-
 def log_of_a_failure(caplog):
     """The controller's log when a law raises, and the number of failures."""
     engine = PolicyEngine(Broken({}), 2.0)
@@ -107,7 +101,7 @@ def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
 @pytest.mark.parametrize("law", [0, B.port], ids=["no laws", "this law"])
 def test_a_queue_law_that_the_switch_did_not_run(law):
     spec = QueueLawSpec(QueueLawKind.CODEL)
-    site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec, port_law=Nothing))
+    site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec))
     depth = QueueDepth(B.port, 0, 0, 0, 60_000, 6_250_000, 0, 0, 1)
     site.windows.queues_read(site.link, [depth], 0.1)
     line = site.windows.queue_laws.refused(site.link, RefusedQueueLaw(law, "no room"))
