@@ -45,7 +45,7 @@ def _settings(section: str) -> tuple[Setting, ...]:
 
 
 class Afcd(QueuePolicy):
-    """The AFCD policy."""
+    """Approximate fairness and controlled delay: AFQ, and CoDel that drops from flows above their share."""
 
     name: ClassVar[str] = "afcd"
     settings: ClassVar[tuple[Setting, ...]] = (

@@ -48,7 +48,7 @@ def _settings(section: str) -> tuple[Setting, ...]:
 
 
 class Afq(QueuePolicy):
-    """The AFQ policy."""
+    """Approximate fairness by queue management: flows that have more than the fair share lose packets."""
 
     name: ClassVar[str] = "afq"
     settings: ClassVar[tuple[Setting, ...]] = (

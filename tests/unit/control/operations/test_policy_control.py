@@ -118,7 +118,11 @@ def test_changed_parameters_are_kept_for_a_later_choice(site):
 
 
 REFUSED: list[tuple[Any, int, str]] = [
-    ({"policy": "nonsense"}, 422, "there is no policy 'nonsense'. Remedy: known are acdc, afcd, afq, "),
+    (
+        {"policy": "nonsense"},
+        422,
+        "there is no policy 'nonsense'. Remedy: known are acdc, afcd, afcd-paper, afq, ",
+    ),
     ({"policy": ""}, 422, "there is no policy ''"),
     ({"policy": 5}, 400, "policy: 5 is not a text"),
     ({"policy": "x" * 101}, 400, "policy: 'xxx"),
