@@ -7,12 +7,8 @@ queue at the rate of the link. Nothing depends on how fast this machine is.
 
 from __future__ import annotations
 
-import ctypes
-import tempfile
-from pathlib import Path
-
 from bench.laws import Network
-from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, SwitchLaw, compile_laws
+from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.law_spec import Gain, LawKind, LawSpec
@@ -68,27 +64,25 @@ def table() -> list[str]:
     """The lines of the table."""
     titles = [f"beside {connections} connections" for connections in CONNECTIONS]
     lines = ["rate [Mbit/s]  law       " + "  ".join(titles) + "  recovery after load [ms]"]
-    with tempfile.TemporaryDirectory() as folder:
-        library = compile_laws(Path(folder))
-        for network in NETWORKS:
-            for name in ("droptail", "fairq"):
-                ports = (_port(network, library if name == "fairq" else None) for _ in range(3))
-                cells = [
-                    f"{beside_messages(next(ports), connections):{len(title)}.1%}"
-                    for connections, title in zip(CONNECTIONS, titles, strict=True)
-                ]
-                cells.append(f"{recovery(next(ports)):24.1f}")
-                lines.append(f"{network.rate / 1e6:13,.0f}  {name:8s}  " + "  ".join(cells))
+    for network in NETWORKS:
+        for name in ("droptail", "fairq"):
+            ports = (_port(network, name == "fairq") for _ in range(3))
+            cells = [
+                f"{beside_messages(next(ports), connections):{len(title)}.1%}"
+                for connections, title in zip(CONNECTIONS, titles, strict=True)
+            ]
+            cells.append(f"{recovery(next(ports)):24.1f}")
+            lines.append(f"{network.rate / 1e6:13,.0f}  {name:8s}  " + "  ".join(cells))
     return lines
 
 
-def _port(network: Network, library: ctypes.CDLL | None) -> Bottleneck:
-    """A port of that network; FairQ's law on it if its code is given."""
+def _port(network: Network, governed: bool) -> Bottleneck:
+    """A port of that network, with FairQ's law or without."""
     law = None
-    if library is not None:
+    if governed:
         limits = QueueLimits("model", network.buffer, int(network.rate / 8))
         times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
-        law = SwitchLaw(library, parameters(LawSpec(LawKind.FAIRQ, Gain.OURS, **times), limits))
+        law = switch_law(parameters(LawSpec(LawKind.FAIRQ, Gain.OURS, **times), limits))
     return Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
 
 

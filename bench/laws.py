@@ -7,15 +7,14 @@ laws are the C code of the switch, and nothing depends on how fast this machine 
 from __future__ import annotations
 
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench.packet_model import HEADERS, MSS, Bottleneck, SwitchLaw, compile_laws
+from bench.packet_model import HEADERS, MSS, Bottleneck, switch_law
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec
+from tests.support.host_laws import HostLaw
 
 ELEPHANTS, MICE, MOUSE, VOLLEYS = 8, 32, 11_500, 4
 
@@ -47,12 +46,9 @@ def specs(network: Network) -> dict[str, LawSpec | None]:
     """The laws that are compared, by their names in the table."""
     times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
     start = LawFlags.SLOW_START
-    # As fast as it is stable: the listing moves the pool by the whole distance each M * T.
-    slow = max(network.interval, min(10_000, 2 * network.round_trip))
     return {
         "droptail": None,
         "fairq paper": LawSpec(LawKind.FAIRQ, Gain.PAPER, start, **times),
-        "fairq listing": LawSpec(LawKind.FAIRQ, Gain.LISTING, start, **times | {"interval_us": slow}),
         "fairq ours": LawSpec(LawKind.FAIRQ, Gain.OURS, **times),
         "fairswitch": LawSpec(LawKind.FAIRSWITCH, **times),
         "las": LawSpec(LawKind.LAS, target_ppm=150_000, **times),
@@ -77,7 +73,7 @@ class Outcome:
     unfinished: int
 
 
-def volleys(network: Network, law: SwitchLaw | None) -> Outcome:
+def volleys(network: Network, law: HostLaw | None) -> Outcome:
     """Run the model."""
     port = Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
     drain = network.buffer * 8e9 / network.rate
@@ -122,18 +118,16 @@ def table(networks: Sequence[Network] = NETWORKS) -> list[str]:
     lines = [
         "rate [Mbit/s]  law            mean/alone  p99/fair  queue  peak  elephants  drops",
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        library = compile_laws(Path(folder))
-        for network in networks:
-            limits = QueueLimits("model", network.buffer, int(network.rate / 8))
-            for name, spec in specs(network).items():
-                law = None if spec is None else SwitchLaw(library, parameters(spec, limits))
-                found = volleys(network, law)
-                lines.append(
-                    f"{network.rate / 1e6:13,.0f}  {name:13s} {found.mean:11.2f} {found.p99:9.2f} "
-                    f"{found.queue:6.0%} {found.peak:5.0%} {found.goodput:10.1%} {found.drops:6d}"
-                    + (f"  {found.unfinished} mice unfinished" if found.unfinished else "")
-                )
+    for network in networks:
+        limits = QueueLimits("model", network.buffer, int(network.rate / 8))
+        for name, spec in specs(network).items():
+            law = None if spec is None else switch_law(parameters(spec, limits))
+            found = volleys(network, law)
+            lines.append(
+                f"{network.rate / 1e6:13,.0f}  {name:13s} {found.mean:11.2f} {found.p99:9.2f} "
+                f"{found.queue:6.0%} {found.peak:5.0%} {found.goodput:10.1%} {found.drops:6d}"
+                + (f"  {found.unfinished} mice unfinished" if found.unfinished else "")
+            )
     return lines
 
 

@@ -11,79 +11,27 @@ next to it.
 
 from __future__ import annotations
 
-import ctypes
 import heapq
 import itertools
 import random
-import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from fairq_ryu.agent import layout
+from tests.support.host_laws import NO_WINDOW, HostLaw, library
 
 MSS, HEADERS = 1448, 66
 FIRST_WINDOW = 10 * MSS
 MIN_RTO = 200_000_000
 # A flow that has not used its window for so long takes no share of the pool; as the agent's active_timeout.
 _ACTIVE = 200_000_000
-_NO_WINDOW = layout.CONSTANTS["FQ_NO_WINDOW"]
 _ANY_WINDOW = 1 << 40
 
 
-def compile_laws(folder: Path) -> ctypes.CDLL:
-    """The laws as a shared library, compiled into ``folder``."""
-    library = folder / "laws.so"
-    source = layout.BPF_DIR / "laws/host.c"
-    subprocess.run(["clang", "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
-    loaded = ctypes.CDLL(str(library))
-    loaded.fq_host_window.restype = loaded.fq_host_released.restype = ctypes.c_uint32
-    return loaded
-
-
-class SwitchLaw:
-    """The C law on the modelled port; ``parameters`` is an ``fq_law``."""
-
-    def __init__(self, library: ctypes.CDLL, parameters: Any) -> None:
-        self._library, self.parameters = library, parameters
-        self.state = layout.fq_law_state()
-        self._input = layout.fq_law_input()
-        self._law = ctypes.byref(self.parameters), ctypes.byref(self.state)
-
-    def is_due(self, now: int) -> bool:
-        """Whether a tick is due."""
-        return bool(now - self.state.last_ns >= self.parameters.interval_ns)
-
-    def tick(self, now: int, byte_ns: int, backlog: int, flows: int, young: int) -> None:
-        """Run a tick."""
-        seen = self._input
-        seen.now_ns, seen.byte_ns, seen.backlog, seen.flows, seen.young = now, byte_ns, backlog, flows, young
-        self._library.fq_host_tick(*self._law, ctypes.byref(seen))
-
-    def began(self, backlog: int, now: int) -> None:
-        """A handshake has ended."""
-        self._library.fq_host_flow_began(*self._law, backlog, ctypes.c_uint64(now))
-
-    def ended(self) -> None:
-        """A flow has ended."""
-        self._library.fq_host_flow_ended(*self._law)
-
-    def limited(self, flight: int, granted: int, rtt: int, now: int) -> None:
-        """A flow had ``flight`` of its ``granted`` bytes under way; ``rtt`` is what its handshake took."""
-        times = ctypes.c_uint64(rtt), ctypes.c_uint64(now)
-        self._library.fq_host_limited(self._law[1], flight, granted, *times)
-
-    def released(self, measured: Any, acked: int, rtt: int, now: int) -> int:
-        """Bytes that ACKs have released in a round trip ``rtt`` between switch and sender; ``measured`` is
-        the flow's ``fq_round``.
-        """
-        times = rtt, self.parameters.base_rtt_ns, ctypes.c_uint64(now)
-        return int(self._library.fq_host_released(ctypes.byref(measured), ctypes.c_uint64(acked), *times))
-
-    def window(self, flows: int, young: int, sent: int) -> int:
-        """The window of a flow, bytes."""
-        return int(self._library.fq_host_window(*self._law, flows, young, ctypes.c_uint64(sent), MSS))
+def switch_law(parameters: Any) -> HostLaw:
+    """The law with these parameters, an ``fq_law``; compiled without checks, which are slow."""
+    return HostLaw(parameters, library(checked=False))
 
 
 @dataclass(eq=False, slots=True)
@@ -118,7 +66,7 @@ class Bottleneck:
     rate: float
     round_trip: int
     buffer: int
-    law: SwitchLaw | None = None
+    law: HostLaw | None = None
     step: int = 512
     seed: int = 1
 
@@ -236,8 +184,8 @@ class Bottleneck:
     def _grant(self, flow: Flow) -> None:
         assert self.law is not None
         counted = flow.used_window_at > self.now - _ACTIVE
-        window = self.law.window(max(1, self._sharing + (not counted)), self._young, flow.sent)
-        if window == _NO_WINDOW:
+        window = self.law.window(max(1, self._sharing + (not counted)), self._young, flow.sent, MSS)
+        if window == NO_WINDOW:
             flow.granted = _ANY_WINDOW
         else:
             flow.granted = max(-(-window // self.step), -(-MSS // self.step)) * self.step
@@ -250,7 +198,7 @@ class Bottleneck:
         flow.used_window_at = self.now
         flow.handshake = self.round_trip + self._bytes_ns(self.backlog)
         if self.law is not None:
-            self.law.began(self.backlog, self.now)
+            self.law.flow_began(self.backlog, self.now)
             self._count()
             self._grant(flow)
         self._at(self.now + self.round_trip, self._send, flow)
@@ -288,5 +236,5 @@ class Bottleneck:
         elif flow.end is None and not flow.stays_open:
             flow.end = self.now
             if self.law is not None:
-                self.law.ended()
+                self.law.flow_ended()
                 self._count()

@@ -34,7 +34,6 @@ from mininet_topos.commands import child_setup, end_process
 
 LEASE = 2
 WANTED = 0.20  # of a core, for 1,000 ports
-MOST_IN_CONTROLLER = 100
 # Seconds in which all ports must be governed, and of the windows of the measurement.
 _START_TIME, _WINDOW = 60.0, 2.0
 _ANSWER_TIME = 20.0
@@ -44,11 +43,10 @@ _ANSWER_TIME = 20.0
 class Case:
     """What is measured: ``ports`` in all, at most ``ports_each`` on a switch; ``lasting`` flows and ``rate``
     new connections per second on each port, which last ``lifetime`` seconds; ``sending``: the part of the
-    lasting flows that send; ``where`` the law runs.
+    lasting flows that send.
     """
 
     ports: int
-    where: str = "switch"
     ports_each: int = 50
     lasting: int = 4
     rate: float = 1.0
@@ -175,7 +173,7 @@ def running(
     """
     port = free_port()
     config = folder / "controller.conf"
-    config.write_text(f"[fairq_ryu]\nlease = {LEASE}\n[fairq]\nwhere = {case.where}\n")
+    config.write_text(f"[fairq_ryu]\nlease = {LEASE}\n")
     with contextlib.ExitStack() as stack:
         controller = Child(
             folder / "controller.log",
@@ -230,8 +228,8 @@ def describe(case: Case, found: Measured) -> list[str]:
     report, share = found.report, intervals.of_mean(found.processor)
     agents, bridges = report.agents, report.bridges
     messages = agents.messages + bridges.messages
-    name = f"ports, {case.ports:5} where = {case.where}, {case.rate:g} connections/s each:"
-    wanted = f", wanted {WANTED:.2f} at most" if case.ports >= 1000 and case.where == "switch" else ""
+    name = f"ports, {case.ports:5}, {case.rate:g} connections/s each:"
+    wanted = f", wanted {WANTED:.2f} at most" if case.ports >= 1000 else ""
     second = found.seconds
     return [
         f"{name} {share.mean:.3f} of a core ({share.low:.3f} to {share.high:.3f}){wanted}, "
@@ -252,7 +250,6 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(prog="python -m bench.ports", description=__doc__)
     parser.add_argument("--ports", default="10,100,1000", help="numbers of ports, separated by commas")
-    parser.add_argument("--where", default="", help="switch or controller (default: both, as they can run)")
     parser.add_argument("--ports-each", type=int, default=50, help="ports of a switch, at most")
     parser.add_argument("--lasting", type=int, default=4, help="flows that last, per port")
     parser.add_argument("--rate", type=float, default=1.0, help="new connections a second, per port")
@@ -262,14 +259,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     given = parser.parse_args(arguments)
     flows = {"lasting": given.lasting, "rate": given.rate, "lifetime": given.lifetime}
     numbers = [int(ports) for ports in given.ports.split(",")]
-    cases = [
-        Case(ports, where, min(ports, given.ports_each), **flows)
-        for where in ([given.where] if given.where else ["switch", "controller"])
-        for ports in numbers
-        # The law in the controller uses a whole core for about 100 ports.
-        if given.where or where == "switch" or ports <= MOST_IN_CONTROLLER
-    ]
-    if given.rate and cases[0].where == "switch":  # what do the new connections cost?
+    cases = [Case(ports, min(ports, given.ports_each), **flows) for ports in numbers]
+    if given.rate:  # what do the new connections cost?
         cases.append(replace(max(cases, key=lambda case: case.ports), rate=0.0))
     try:
         for case in cases:

@@ -27,19 +27,13 @@ from tests.support.lab import Lab, output, until
 
 ROUNDS, STEPS = 2, 20
 BUFFER, FLOWS = 125_000, 4
-# Configuration and rate in Mbit/s. They are measured in turn, so that other load of the machine affects all.
-# At a higher rate ACKs are closer together, so the switch's law has one to lower sooner.
-LAWS = {
-    "switch, T = 0.2 ms": ("where = switch", 50),
-    "controller, T = 2 ms, M = 8": ("where = controller", 50),
-    "controller, T = 2 ms, M = 1": ("where = controller\nincrements = 1", 50),
-    "switch, at 100 Mbit/s": ("where = switch", 100),
-}
+# In Mbit/s. They are measured in turn, so that other load of the machine affects all. At a higher rate ACKs
+# are closer together, so the law has one to lower sooner.
+RATES = 50, 100
 # The step: 70,000 bytes. The queue at its target is 31,250, and the buffer holds both.
 FRAME = b"\xff" * 6 + bytes.fromhex("020000000009 88b5") + bytes(1386)
 STEP_FRAMES = 50
-# Afterwards frames of about half of the port's rate: the queue stays above the target for longer than the
-# controller needs.
+# Afterwards frames of about half of the port's rate: the queue stays above the target.
 HOLD_MS = 60
 PAUSE = 1.0  # s, in which the queue returns to its target
 BEFORE, WITHIN = 50_000_000, 250_000_000  # ns
@@ -83,41 +77,35 @@ class AckTap:
 
 def main() -> None:
     """Print the figures."""
-    delays: dict[str, list[float]] = {law: [] for law in LAWS}
-    by_chance: dict[str, int] = dict.fromkeys(LAWS, 0)
+    delays: dict[int, list[float]] = {rate: [] for rate in RATES}
+    by_chance: dict[int, int] = dict.fromkeys(RATES, 0)
     for _ in range(ROUNDS):
-        for law, (config, rate) in LAWS.items():
-            steps, quiet = _round(f"[fairq]\n{config}\n", rate, law.startswith("switch"))
-            delays[law] += steps
-            by_chance[law] += sum(map(math.isfinite, quiet))
-    for law, found in delays.items():
+        for rate in RATES:
+            steps, quiet = _round(rate)
+            delays[rate] += steps
+            by_chance[rate] += sum(map(math.isfinite, quiet))
+    for rate, found in delays.items():
         low, high = median_interval(found)
         print(
-            f"queue step to first lowered ACK, {law:28} median {statistics.median(found):5.2f} ms "
+            f"queue step to first lowered ACK, {rate:4} Mbit/s: median {statistics.median(found):5.2f} ms "
             f"({low:.2f} to {high:.2f} with 95 %), {sum(map(math.isfinite, found))} of {len(found)} steps; "
-            f"without a step {by_chance[law]} of {len(found)}"
+            f"without a step {by_chance[rate]} of {len(found)}"
         )
-    switch, *others, _ = LAWS  # the last one has another rate
-    own = median_interval(delays[switch])
-    for law in others:
-        base = median_interval(delays[law])
-        ratio = statistics.median(delays[law]) / statistics.median(delays[switch])
-        print(f"{law}: {ratio:.0f} times the switch's ({base[0] / own[1]:.0f} to {base[1] / own[0]:.0f})")
 
 
-def _round(config: str, rate: int, in_switch: bool) -> tuple[list[float], list[float]]:
+def _round(rate: int) -> tuple[list[float], list[float]]:
     """On a network of its own: the delays after each step, and after moments without one, ms."""
     with tempfile.TemporaryDirectory() as directory, contextlib.ExitStack() as stack:
         lab = Lab(Path(directory), rate=rate, buffer=BUFFER, forward=False)
         stack.callback(lab.close)
-        manager = lab.controller("fairq", config)
+        manager = lab.controller("fairq")
         lab.agent(f"tcp:127.0.0.1:{manager.port}")
         manager.wait_for("agent of bridge 0000000000000001: connected")
         until(lambda: "priority=100,arp" in output("ovs-ofctl", "-O", "OpenFlow13", "dump-flows", "s1"))
         for number in range(FLOWS):
             lab.bulk("h1", 5001 + number)
         time.sleep(3)
-        _check(lab, in_switch)
+        _check(lab)
         tap, frames = AckTap("s1-eth1"), FrameBurst(f"s1-eth{lab.port}", [FRAME] * STEP_FRAMES)
         stack.callback(tap.close)
         stack.callback(frames.close)
@@ -129,21 +117,19 @@ def _round(config: str, rate: int, in_switch: bool) -> tuple[list[float], list[f
             acks += tap.take()
         time.sleep(WITHIN / 1e9)
         acks = sorted(acks + tap.take())
-        _check(lab, in_switch)
+        _check(lab)
     return (
         [delay_to_lowered(at, acks, BEFORE, WITHIN) / 1e6 for at in moments],
         [delay_to_lowered(at - QUIET, acks, BEFORE, QUIET_WITHIN) / 1e6 for at in moments],
     )
 
 
-def _check(lab: Any, in_switch: bool) -> None:
-    """``SystemExit`` unless the law runs where it should, and all flows count as users of its pool."""
+def _check(lab: Any) -> None:
+    """``SystemExit`` unless the law runs, and all flows count as users of its pool."""
 
     def counts() -> bool:
         port = lab.port_status()
         rule = port["rule"] or {}
-        if not in_switch:
-            return bool(rule.get("kind") == "pool" and port["active_flows"] == FLOWS)
         return bool(rule.get("kind") == "law" and rule["law"]["flows"] == FLOWS)
 
     if not until(counts):

@@ -23,11 +23,10 @@ class LawKind(IntEnum):
 
 
 class Gain(IntEnum):
-    """How FairQ's pool follows the queue: as the paper's Algorithm 1, as its authors' listing, or ours."""
+    """How FairQ's pool follows the queue: as the paper's Algorithm 1, or ours."""
 
     PAPER = 1
-    LISTING = 2
-    OURS = 3
+    OURS = 2
 
 
 class LawFlags(IntFlag):

@@ -43,14 +43,13 @@ class Variant(IntEnum):
 
 class QueueLawFlags(IntFlag):
     """``ECN``: packets that are ECN-capable are marked where others are dropped (kind ``MARK`` always marks).
-    ``FAIR_GIVEN``: the controller computes the fair share of AFQ and AFCD. ``BYTES``: RED drops long packets
-    with a higher probability. ``ABRUPT``: RED drops all packets from its upper threshold on.
+    ``BYTES``: RED drops long packets with a higher probability. ``ABRUPT``: RED drops all packets from its
+    upper threshold on.
     """
 
     ECN = 1
-    FAIR_GIVEN = 2
-    BYTES = 4
-    ABRUPT = 8
+    BYTES = 2
+    ABRUPT = 4
 
 
 FLOW_TABLE_KINDS = frozenset({QueueLawKind.AFQ, QueueLawKind.AFCD, QueueLawKind.SFB})
@@ -60,7 +59,7 @@ SHARING_KINDS = frozenset({QueueLawKind.AFQ, QueueLawKind.AFCD})
 DELAY_KINDS = frozenset({QueueLawKind.CODEL, QueueLawKind.AFCD})
 """The laws that aim at a queueing delay."""
 NO_QUEUE_FLAGS = QueueLawFlags(0)
-ALL_QUEUE_FLAGS = QueueLawFlags.ECN | QueueLawFlags.FAIR_GIVEN | QueueLawFlags.BYTES | QueueLawFlags.ABRUPT
+ALL_QUEUE_FLAGS = QueueLawFlags.ECN | QueueLawFlags.BYTES | QueueLawFlags.ABRUPT
 
 
 class Limits(IntEnum):
@@ -85,11 +84,11 @@ class QueueLawSpec:
     ``target_us`` the delay that CODEL and AFCD aim at (0: worked out from the port); ``interval_us`` for how
     long the delay must be above it (0: likewise); ``base_rtt_us`` the round-trip time with empty queues;
     ``update_us`` tau_q, the time between two updates of the fair share; ``target_ppm`` Q_t, the queue length
-    that AFQ aims at; ``fair_q16`` m_f in 1/65536 samples, with the flag FAIR_GIVEN; ``sample_every`` which
-    packet enters the shadow buffer (0: worked out); ``min_ppm`` and ``max_ppm`` the lengths between which RED
-    drops with a probability of up to ``max_p_ppm``; ``weight_shift`` the weight of a packet in RED's mean is
-    2 to the power of minus this; ``bin_packets`` the packets in a bin of SFB from which its probability
-    grows, ``bin_most`` those that it takes; ``mark_bytes`` K, the queue length from which MARK marks.
+    that AFQ aims at; ``sample_every`` which packet enters the shadow buffer (0: worked out); ``min_ppm`` and
+    ``max_ppm`` the lengths between which RED drops with a probability of up to ``max_p_ppm``;
+    ``weight_shift`` the weight of a packet in RED's mean is 2 to the power of minus this; ``bin_packets`` the
+    packets in a bin of SFB from which its probability grows, ``bin_most`` those that it takes; ``mark_bytes``
+    K, the queue length from which MARK marks.
     """
 
     kind: QueueLawKind
@@ -100,7 +99,6 @@ class QueueLawSpec:
     base_rtt_us: int = 1000
     update_us: int = 6250
     target_ppm: int = 200_000
-    fair_q16: int = 0
     min_ppm: int = 83_333
     max_ppm: int = 250_000
     max_p_ppm: int = 100_000
@@ -117,7 +115,6 @@ QUEUE_LAW_BOUNDS: dict[str, tuple[int, int]] = {
     "base_rtt_us": (0, 10_000_000),
     "update_us": (100, 1_000_000),
     "target_ppm": (10_000, 1_000_000),
-    "fair_q16": (0, SHADOW << 16),
     "min_ppm": (1_000, 1_000_000),
     "max_ppm": (1_000, 1_000_000),
     "max_p_ppm": (1_000, 1_000_000),

@@ -66,7 +66,7 @@ def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
         return _OURS
     if spec.kind is not LawKind.FAIRQ:
         return 0.0
-    return max(1.0, round_trip / update) * (1 if spec.gain is Gain.LISTING else _SEGMENT / target)
+    return max(1.0, round_trip / update) * _SEGMENT / target
 
 
 def syn_allowance(spec: LawSpec, limit: int) -> int:

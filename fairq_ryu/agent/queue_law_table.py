@@ -74,7 +74,6 @@ def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
         max_p_q32=max_p_q32,
         shadow_packets=SHADOW,
         sample_every=sampling(spec, limits.rate),
-        fair_q16=spec.fair_q16,
         bin_packets=spec.bin_packets,
         bin_most=spec.bin_most,
         kind=spec.kind,

@@ -35,7 +35,7 @@ from fairq_ryu.queue_law_spec import (
 EXP_TYPE_SET_QUEUE_LAW = 17
 EXP_TYPE_QUEUE_LAW_STATES = 18
 
-_SET = struct.Struct("!BBBxI11I4H4x")
+_SET = struct.Struct("!BBBxI10I4H")
 _RECORD = struct.Struct("!IIHHIQQQQQIIIIIIII")
 SET_SIZE, RECORD_SIZE = _SET.size, _RECORD.size
 _REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_QUEUE_LAW, EXP_TYPE_QUEUE_LAW_STATES, QUEUE_TABLE_ID)
@@ -105,7 +105,7 @@ def set_queue_law(datapath: Any, command: LawCommand, law: int, spec: QueueLawSp
 def encode_set(command: int, law: int, spec: QueueLawSpec | None) -> bytes:
     """The body of a SET_QUEUE_LAW."""
     if spec is None:
-        return _SET.pack(command, 0, 0, law, *(0,) * 15)
+        return _SET.pack(command, 0, 0, law, *(0,) * 14)
     return _SET.pack(
         command,
         spec.kind,
@@ -117,7 +117,6 @@ def encode_set(command: int, law: int, spec: QueueLawSpec | None) -> bytes:
         spec.base_rtt_us,
         spec.update_us,
         spec.target_ppm,
-        spec.fair_q16,
         spec.min_ppm,
         spec.max_ppm,
         spec.max_p_ppm,

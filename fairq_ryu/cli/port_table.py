@@ -61,7 +61,7 @@ def ports_table(answer: Answer) -> RenderableType:
     policies = [str(row["policy"]) for row in rows]
     notes = [
         Text(plain(note))
-        for note in (*_fallbacks(rows), *_turns(rows), *_observed(rows), *queue_law_notes(rows))
+        for note in (*_missing_laws(rows), *_turns(rows), *_observed(rows), *queue_law_notes(rows))
     ]
     if len(set(policies)) == 1:
         return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)
@@ -69,13 +69,13 @@ def ports_table(answer: Answer) -> RenderableType:
     return Group(plain_table([*columns, long("policy")], cells), *notes)
 
 
-def _fallbacks(rows: list[Answer]) -> list[str]:
-    """The ports whose laws run in the controller although the switch should run them, one line a reason."""
+def _missing_laws(rows: list[Answer]) -> list[str]:
+    """The ports that have no windows because no switch runs their law, one line a reason."""
     ports: dict[str, list[str]] = {}
     for row in rows:
-        if row["law_fallback"]:
-            ports.setdefault(row["law_fallback"], []).append(port_text(row["dpid"], row["port"]))
-    return [f"law in the controller on {', '.join(where)}: {why}" for why, where in ports.items()]
+        if row["law_missing"]:
+            ports.setdefault(row["law_missing"], []).append(port_text(row["dpid"], row["port"]))
+    return [f"no windows on {', '.join(where)}: {why}" for why, where in ports.items()]
 
 
 def _turns(rows: list[Answer]) -> list[str]:

@@ -38,7 +38,7 @@ def verdict(metrics: str, log: str) -> str | None:
     if changes:
         reasons.append(f"the policy was changed {_times(changes)} over REST")
     if reason := refused_law(log):
-        reasons.append(f"its law ran in the controller and not in the switch: {reason}")
+        reasons.append(f"the switch did not run its law: {reason}")
     if reason := refused_queue_law(log):
         reasons.append(f"its queue law was not in force: {reason}")
     return " and ".join(reasons) or None
@@ -55,8 +55,8 @@ def last_failure(log: str) -> str:
 
 
 def refused_law(log: str) -> str:
-    """Why a law of the switch ran in the controller, by the controller's log; "" if none did."""
-    found = re.search(r"laws? runs? in the controller(?:, because the agent refuses them)?: (.+)$", log, re.M)
+    """Why a switch did not run a law, by the controller's log; "" if all did."""
+    found = re.search(r"no windows (?:on port \S+|by laws of the switch): (.+)$", log, re.M)
     return found[1][:_MAX_WORDS] if found else ""
 
 

@@ -120,7 +120,7 @@ PORTS = (
     Family(
         "fairq_port_law_in_switch",
         "gauge",
-        "1: the law of the port runs in the switch, 0: it runs in the controller.",
+        "1: the law of the port runs in the switch, 0: in the controller, or the switch does not run it.",
         _PORT,
     ),
     Family(
@@ -254,7 +254,7 @@ def ports(state: ControllerState, now: float) -> Samples:
         if congestion is not None:
             found["fairq_port_congested"].append((labels, congestion == Congestion.CNG))
         found["fairq_port_mode"].append(((*labels, row["mode"]), 1))
-        if row["law"] is not None:
+        if row["law"] is not None or row["law_missing"] is not None:
             found["fairq_port_law_in_switch"].append((labels, row["law"] == "switch"))
         if row["turns_waiting"] is not None:
             found["fairq_port_turns_total"] += [((*labels, each), row[f"turns_{each}"]) for each in _TURNS]

@@ -11,6 +11,7 @@ const KINDS = {
   nom: "normal",
   incast: "incast",
   loss: "loss",
+  law: "law",
   repin: "re-pin",
   missed: "missed",
   met: "met",
@@ -20,7 +21,7 @@ const KINDS = {
   policy: "policy",
   mode: "mode",
 };
-const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast"]);
+const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "law"]);
 
 export class EventList {
   constructor(store) {

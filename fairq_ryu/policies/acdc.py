@@ -2,8 +2,7 @@
 
 Ours, after AC/DC TCP (He et al., SIGCOMM 2016). The switch counts which data of a flow finds the queue of its
 port above a threshold, keeps DCTCP's alpha and congestion window (RFC 8257) for each flow, and lowers the
-receive windows in ACKs to that window (``agent/bpf/laws/acdc.h``, with its twin in :mod:`.acdc_flow`). Hosts
-need neither DCTCP nor ECN.
+receive windows in ACKs to that window (``agent/bpf/laws/acdc.h``). Hosts need neither DCTCP nor ECN.
 """
 
 from __future__ import annotations
@@ -13,11 +12,10 @@ from typing import ClassVar
 
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
-
-_INTERVAL = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +32,7 @@ class Acdc:
     """The AC/DC policy."""
 
     name: ClassVar[str] = "acdc"
+    interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
         Setting(
             "acdc",
@@ -65,20 +64,13 @@ class Acdc:
             10,
         ),
     )
-    interval: ClassVar[float] = _INTERVAL
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[acdc]``."""
         self.parameters = typed_parameters(AcdcParameters, parameters)
 
-    def port_law(self, port: PortKey) -> PortLaw:
-        """The law for one port, where the switch cannot run one: no windows. A controller that is told of the
-        queue some times a second cannot know which segments met a long one.
-        """
-        return PortLaw()
-
     def switch_law(self, port: PortKey) -> LawSpec:
-        """The law for one port, which runs in the switch."""
+        """The law for one port."""
         p = self.parameters
         return LawSpec(
             LawKind.ACDC,

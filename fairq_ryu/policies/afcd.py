@@ -12,15 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
-from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.policies.queue_policy import (
-    SharingParameters,
-    SharingPolicy,
+    QueuePolicy,
     delay_settings,
     ecn,
+    ecn_flag,
     microseconds,
     sharing_settings,
 )
@@ -29,17 +27,25 @@ from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class AfcdParameters(SharingParameters):
+class AfcdParameters:
     """Times in s; 0 for the delays: worked out by the agent."""
 
     variant: str = "ours"
+    update: float = 0.00625
+    sample_every: int = 0
     delay_target: float = 0.0
     delay_interval: float = 0.0
     base_rtt: float = 0.001
+    ecn: bool = False
 
 
-class Afcd(SharingPolicy):
-    """The AFCD policy."""
+def _settings(section: str) -> tuple[Setting, ...]:
+    """The settings of all variants, as entries of ``section``."""
+    return (*sharing_settings(section), *delay_settings(section), ecn(section))
+
+
+class Afcd(QueuePolicy):
+    """Approximate fairness and controlled delay: AFQ, and CoDel that drops from flows above their share."""
 
     name: ClassVar[str] = "afcd"
     settings: ClassVar[tuple[Setting, ...]] = (
@@ -51,15 +57,12 @@ class Afcd(SharingPolicy):
             "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's of flows that sent most.",
             choices=("paper", "authors", "ours"),
         ),
-        *sharing_settings("afcd"),
-        *delay_settings("afcd"),
-        ecn("afcd"),
+        *_settings("afcd"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[afcd]``."""
         self.parameters = typed_parameters(AfcdParameters, parameters)
-        super().__init__(self.parameters)
 
     def spec(self) -> QueueLawSpec:
         """The queue law of every port."""
@@ -67,7 +70,7 @@ class Afcd(SharingPolicy):
         return QueueLawSpec(
             QueueLawKind.AFCD,
             Variant[p.variant.upper()],
-            self.flags,
+            ecn_flag(p.ecn),
             target_us=microseconds(p.delay_target),
             interval_us=microseconds(p.delay_interval),
             base_rtt_us=microseconds(p.base_rtt),
@@ -75,7 +78,13 @@ class Afcd(SharingPolicy):
             sample_every=p.sample_every,
         )
 
-    def fair_share(self, port: PortKey) -> FairShare:
-        """The fair share of one port, worked out in the controller."""
-        p = self.parameters
-        return FairShare(p.controller_interval, p.update, by_queue=p.variant != "authors")
+
+class AfcdPaper(Afcd):
+    """AFCD as published: the paper's variant of the law in the switch."""
+
+    name: ClassVar[str] = "afcd-paper"
+    settings: ClassVar[tuple[Setting, ...]] = _settings("afcd-paper")
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[afcd-paper]``."""
+        super().__init__({**parameters, "variant": "paper"})

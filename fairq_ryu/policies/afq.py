@@ -15,9 +15,9 @@ from typing import ClassVar
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.queue_policy import (
-    SharingParameters,
-    SharingPolicy,
+    QueuePolicy,
     ecn,
+    ecn_flag,
     microseconds,
     millionths,
     sharing_settings,
@@ -27,15 +27,28 @@ from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class AfqParameters(SharingParameters):
-    """Times in s; ``queue_target`` a fraction of the buffer."""
+class AfqParameters:
+    """``update`` in s; ``queue_target`` a fraction of the buffer."""
 
     variant: str = "ours"
+    update: float = 0.00625
+    sample_every: int = 0
     queue_target: float = 0.2
+    ecn: bool = False
 
 
-class Afq(SharingPolicy):
-    """The AFQ policy."""
+def _settings(section: str) -> tuple[Setting, ...]:
+    """The settings of all variants, as entries of ``section``."""
+    target = "Q_t: length of the queue as a fraction of the buffer."
+    return (
+        *sharing_settings(section),
+        Setting(section, "queue_target", 0.2, "", target, 0.01, 1),
+        ecn(section),
+    )
+
+
+class Afq(QueuePolicy):
+    """Approximate fairness by queue management: flows that have more than the fair share lose packets."""
 
     name: ClassVar[str] = "afq"
     settings: ClassVar[tuple[Setting, ...]] = (
@@ -48,17 +61,12 @@ class Afq(SharingPolicy):
             "ours: flows that have sent less may have 1.25 fair shares.",
             choices=("paper", "authors", "ours"),
         ),
-        *sharing_settings("afq"),
-        Setting(
-            "afq", "queue_target", 0.2, "", "Q_t: length of the queue as a fraction of the buffer.", 0.01, 1
-        ),
-        ecn("afq"),
+        *_settings("afq"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[afq]``."""
         self.parameters = typed_parameters(AfqParameters, parameters)
-        super().__init__(self.parameters)
 
     def spec(self) -> QueueLawSpec:
         """The queue law of every port."""
@@ -66,8 +74,19 @@ class Afq(SharingPolicy):
         return QueueLawSpec(
             QueueLawKind.AFQ,
             Variant[p.variant.upper()],
-            self.flags,
+            ecn_flag(p.ecn),
             update_us=microseconds(p.update),
             target_ppm=millionths(p.queue_target),
             sample_every=p.sample_every,
         )
+
+
+class AfqPaper(Afq):
+    """AFQ as published: the paper's variant of the law in the switch."""
+
+    name: ClassVar[str] = "afq-paper"
+    settings: ClassVar[tuple[Setting, ...]] = _settings("afq-paper")
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[afq-paper]``."""
+        super().__init__({**parameters, "variant": "paper"})

@@ -1,4 +1,8 @@
-"""The interface of a window policy: a policy, made once, and a port law for each port that it governs.
+"""The interface of a window policy: a policy, made once, and the laws of each port that it governs.
+
+A law runs in the switch, in C (``switch_law``), or in the controller, in Python (``port_law``). A policy that
+has both has two layers: the switch's law governs the port, and the controller's sets windows of single flows
+above it.
 
 A port law is pure: its inputs are events, with the time as an argument, and its outputs are the windows that
 should be installed for its port. It sends nothing, so the same object serves the controller, a simulator and
@@ -19,7 +23,6 @@ from fairq_ryu import model
 from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.policies.parts.deadline_table import GifTable
-from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
 log = logging.getLogger(__name__)
@@ -33,8 +36,8 @@ class Display(NamedTuple):
     ``target``: the queue length that it aims at, bytes; ``incast``: whether it limits its flows because of an
     incast; ``gif``: its table of flows by priority. A law leaves the others None, because the engine sets
     them: ``state``: whether the queue is congested, by the switch's congestion messages; ``where`` the law
-    runs ("switch" or "controller"); ``fallback``: why it does not run in the switch although its policy has a
-    law for it.
+    runs ("switch" or "controller"); ``missing``: why the switch does not run the law of the policy, in words:
+    the port has no windows then.
     """
 
     target: float | None = None
@@ -42,7 +45,7 @@ class Display(NamedTuple):
     gif: GifTable | None = None
     state: model.Congestion | None = None
     where: str | None = None
-    fallback: str | None = None
+    missing: str | None = None
 
 
 class PortLaw:
@@ -81,7 +84,7 @@ class PortLaw:
 
     def limited(self, limiting: bool, now: float) -> model.WindowPlan | None:
         """The switch has reported whether its law limits every flow of the port (``Mode.LIMITING``); only the
-        law of a policy's ``flow_law`` is called.
+        law of a policy that also has one for the switch is called.
         """
         return None
 
@@ -133,7 +136,10 @@ def renewal_interval(lease: float) -> float:
 
 
 class Policy(Protocol):
-    """A policy with its parameters. Made from the settings of the section of its name."""
+    """A policy with its parameters. Made from the settings of the section of its name. Its methods
+    ``switch_law``, ``port_law`` and ``queue_law`` (see the functions of these names) say which laws a port
+    has; it may lack those that it does not need.
+    """
 
     name: ClassVar[str]
 
@@ -142,9 +148,6 @@ class Policy(Protocol):
     @property
     def interval(self) -> float:
         """Time between two readings of the queues, seconds."""
-
-    def port_law(self, port: model.PortKey) -> PortLaw:
-        """The law for one port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +171,8 @@ class Recovery:
 
 
 def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:
-    """The law that a policy wants the switch to run on a port: its method ``switch_law``; None: it has none,
-    and the law of :meth:`Policy.port_law` runs in the controller. Raises TypeError if it returns anything
-    else.
+    """The law that a policy wants the switch to run on a port: its method ``switch_law``; None: it has none.
+    Raises TypeError if it returns anything else.
     """
     method: Callable[[model.PortKey], LawSpec | None] | None = getattr(policy, "switch_law", None)
     spec = None if method is None else method(port)
@@ -179,11 +181,11 @@ def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:
     return spec
 
 
-def flow_law(policy: Policy, port: model.PortKey) -> object | None:
-    """A policy's law for the flows of a port above the law that the switch runs there: its method
-    ``flow_law``. Only ``flows`` of its plans is used. None: it has none.
+def port_law(policy: Policy, port: model.PortKey) -> object | None:
+    """A policy's law for a port that the controller runs: its method ``port_law``; None: it has none. Of its
+    plans only ``flows`` is used if the switch runs a law on the port.
     """
-    method: Callable[[model.PortKey], object | None] | None = getattr(policy, "flow_law", None)
+    method: Callable[[model.PortKey], object | None] | None = getattr(policy, "port_law", None)
     return None if method is None else method(port)
 
 
@@ -196,14 +198,6 @@ def queue_law(policy: Policy, port: model.PortKey) -> QueueLawSpec | None:
     if spec is not None and not isinstance(spec, QueueLawSpec):
         raise TypeError(f"queue_law() returns a QueueLawSpec or None, not {spec!r}")
     return spec
-
-
-def fair_share(policy: Policy, port: model.PortKey) -> FairShare | None:
-    """The fair share that a policy works out in the controller for its queue law: its method ``fair_share``;
-    None: it does not.
-    """
-    method: Callable[[model.PortKey], FairShare | None] | None = getattr(policy, "fair_share", None)
-    return None if method is None else method(port)
 
 
 def recovery_of(policy: Policy) -> Recovery | None:

@@ -38,27 +38,25 @@ def initial_window(section: str) -> Setting:
     )
 
 
-def where(section: str, what: str = "Where the law runs: in the switch, or in the controller.") -> Setting:
-    """Where a law runs, for policies that have it both in C and in Python."""
-    return Setting(section, "where", "switch", "", what, choices=("switch", "controller"))
-
-
-def switch_interval(
-    section: str, what: str = "T in the switch: minimum time between two ticks of the law."
-) -> Setting:
+def tick_interval(section: str, what: str = "T: minimum time between two ticks of the law.") -> Setting:
     """T of a law that runs in the switch."""
-    return Setting(section, "switch_interval", 0.0002, "s", what, 0.00005, 0.01)
+    return Setting(section, "interval", 0.0002, "s", what, 0.00005, 0.01)
+
+
+def base_rtt(section: str, what: str) -> Setting:
+    """The round-trip time with empty queues, of a law that runs in the switch."""
+    return Setting(section, "base_rtt", 0.001, "s", what, 0, 1)
 
 
 def turns(section: str) -> Setting:
-    """Whether new connections take turns, for laws that run in the switch."""
+    """Whether new connections take turns."""
     return Setting(
         section,
         "turns",
         "off",
         "",
         "New connections wait (at most 5 s) while the flows of a port, with the minimum window each, and "
-        "the first windows of new flows exceed its buffer. Only where the law runs in the switch.",
+        "the first windows of new flows exceed its buffer.",
         choices=("off", "on"),
     )
 
@@ -77,8 +75,8 @@ def syn_allowance(section: str) -> Setting:
         "syn_allowance",
         256,
         "flows",
-        "Limit against SYN floods: at most this many unanswered new flows count for each port at which they "
-        "enter the network; in the switch, by which their data leaves.",
+        "Limit against SYN floods: at most this many unanswered new flows count for each port by which their "
+        "data leaves; in the controller, at which they enter the network.",
         1,
         1_000_000,
     )

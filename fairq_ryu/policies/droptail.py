@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Parameters, PortLaw
+from fairq_ryu.policies.base import Parameters
 
 _INTERVAL = 0.25
 
@@ -18,7 +17,3 @@ class DropTail:
     def __init__(self, parameters: Parameters) -> None:
         self.interval = _INTERVAL
         self.parameters = ()
-
-    def port_law(self, port: PortKey) -> PortLaw:
-        """The law for one port: it never has a plan."""
-        return PortLaw()

@@ -241,16 +241,14 @@ class PolicyEngine:
         port = self._ports.get(key)
         return port is not None and port.decided_in_switch
 
-    def fallback(self, key: model.PortKey) -> str | None:
-        """Why the port's law runs in the controller although its policy has one for the switch; None: it does
-        not.
-        """
+    def law_missing(self, key: model.PortKey) -> str | None:
+        """Why the switch does not run the law of the port's policy; None: it does, or there is none."""
         port = self._ports.get(key)
-        return None if port is None else port.fallback
+        return None if port is None else port.missing
 
     def law_refused(self, key: model.PortKey, reason: str, now: float) -> list[model.RuleChange]:
-        """The switch does not run the port's law: the controller does, until the queue or the policy changes
-        or the agent connects again.
+        """The switch does not run the port's law: the port has no windows until the queue or the policy
+        changes or the agent connects again.
         """
         port = self._ports.get(key)
         return [] if port is None else port.law_refused(reason, now)

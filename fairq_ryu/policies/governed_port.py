@@ -19,9 +19,9 @@ announcements and congestion. ``settled`` then tells the law that all further ev
 caused the fresh law follows after that, and is not part of the replay.
 
 A policy may have a law that the switch runs (``switch_law``). Then the port's law is a :class:`SwitchPort`,
-which requests it, or a :class:`LayeredPort` if the policy has a law for the flows above it (``flow_law``). If
-the switch refuses it, the law of ``port_law`` runs in the controller until the buffer
-or the rate of the queue changes, the policy changes, or the agent connects again.
+which requests it, or a :class:`LayeredPort` if the policy has a law of the controller as well (``port_law``).
+If the switch does not run it, the port has no windows until the buffer or the rate of the queue changes, the
+policy changes, or the agent connects again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from fairq_ryu import model
-from fairq_ryu.law_spec import LawSpec, out_of_bounds
-from fairq_ryu.policies.base import Display, Policy, PortLaw, flow_law, switch_law
+from fairq_ryu.law_spec import out_of_bounds
+from fairq_ryu.policies.base import Display, Policy, PortLaw, port_law, switch_law
 from fairq_ryu.policies.law_adapter import adapted
 from fairq_ryu.policies.layered_port import LayeredPort
 from fairq_ryu.policies.parts.deadline_table import GifTable
@@ -91,8 +91,8 @@ class GovernedPort:
         # Why the switch does not run the law of this policy, and the buffer and rate with which it refused.
         self._refusal: str | None = None
         self._refused_with: tuple[int, int] | None = None
-        # Why the law in force runs in the controller although the policy has one for the switch.
-        self.fallback: str | None = None
+        # Why the port has no law although the policy has one for the switch.
+        self._missing: str | None = None
 
     # Events
 
@@ -177,8 +177,15 @@ class GovernedPort:
         """Whether the law runs in the switch, or is requested there."""
         return isinstance(self.law, SwitchPort)
 
+    @property
+    def missing(self) -> str | None:
+        """Why the switch does not run the law of the policy, if the port has a queue of known size; None: it
+        does, or there is none.
+        """
+        return self._missing if self.last is not None and self.last.limit > 0 else None
+
     def law_refused(self, reason: str, now: float) -> list[model.RuleChange]:
-        """The switch does not run the port's law: the controller does. Nothing changes if it does already."""
+        """The switch does not run the port's law: no windows. Nothing changes if it has none already."""
         if not self.in_switch:
             return []
         self._refusal = reason
@@ -202,18 +209,6 @@ class GovernedPort:
         if self._refusal is not None:
             self._refusal = self._refused_with = None
             self.law, self.plan = None, model.NO_WINDOWS
-
-    def _switch_law(self) -> LawSpec | None:
-        """The law to request of the switch; None: the law runs in the controller."""
-        spec, self.fallback = switch_law(self.policy, self.key), None
-        if spec is None:
-            return None
-        wrong = out_of_bounds(spec)
-        if wrong is not None and self._refusal is None:
-            log.warning("port %s: the law runs in the controller: in the switch, %s", self.key, wrong)
-            self._refusal = wrong
-        self.fallback = self._refusal
-        return spec if self.fallback is None else None
 
     @property
     def interval(self) -> float:
@@ -276,13 +271,11 @@ class GovernedPort:
         shown, state = self.shown(), None
         if self._watched:
             state = model.Congestion.NOM if self._congestion is None else self._congestion[0]
-        where = None
-        if self.law is not None and self.last is not None and self.last.limit > 0:
+        where, missing = None, self.missing
+        if self.law is not None and self.last is not None and self.last.limit > 0 and missing is None:
             where = "switch" if self.in_switch else "controller"
         target = None if shown.target is None else int(shown.target)
-        return shown._replace(
-            target=target, state=state, where=where, fallback=None if where is None else self.fallback
-        )
+        return shown._replace(target=target, state=state, where=where, missing=missing)
 
     def view(self) -> PortView:
         """The port for displays."""
@@ -315,11 +308,18 @@ class GovernedPort:
         self._deliver(lambda law: law.settled(now), now)
 
     def _fresh_law(self) -> PortLaw:
-        spec = self._switch_law()
+        self._missing = None
+        spec, own = switch_law(self.policy, self.key), port_law(self.policy, self.key)
         if spec is None:
-            return adapted(self.policy.port_law(self.key))
-        above = flow_law(self.policy, self.key)
-        return SwitchPort(spec, self.key) if above is None else LayeredPort(spec, self.key, adapted(above))
+            return PortLaw() if own is None else adapted(own)
+        wrong = out_of_bounds(spec)
+        if wrong is not None and self._refusal is None:
+            log.warning("no windows on port %s: %s", self.key, wrong)
+            self._refusal = wrong
+        self._missing = self._refusal
+        if self._missing is not None:
+            return PortLaw()
+        return SwitchPort(spec, self.key) if own is None else LayeredPort(spec, self.key, adapted(own))
 
     def _deliver_started(self, flow: model.FlowInfo, count: int, now: float) -> None:
         self._deliver(lambda law: law.flow_started(flow, count, now), now)

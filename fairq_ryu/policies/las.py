@@ -1,9 +1,8 @@
 """LAS: least attained service. Flows that have sent little get more of the queue than those that sent much.
 
-Ours, after the scheduling discipline of that name. The switch works the windows out by itself
-(``agent/bpf/laws/las.h``, with its twin in :mod:`.switch_laws`): a pool follows the queue as FairQ's does;
-young flows weigh eight times as much as old ones, and during a volley old flows have one segment each. No
-priorities are needed in the network, and nothing has to be announced.
+Ours, after the scheduling discipline of that name. The switch runs the law (``agent/bpf/laws/las.h``): a pool
+follows the queue as FairQ's does; young flows weigh eight times as much as old ones, and during a volley old
+flows have one segment each. No priorities are needed in the network, and nothing has to be announced.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import turns, turns_flag, typed_parameters
-from fairq_ryu.policies.fairq import FairQParameters, FairQPort
+from fairq_ryu.policies.common_settings import base_rtt, tick_interval, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
@@ -35,20 +34,11 @@ class Las:
     """The LAS policy."""
 
     name: ClassVar[str] = "las"
+    interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        Setting(
-            "las", "interval", 0.0002, "s", "T: minimum time between two ticks of the law.", 0.00005, 0.01
-        ),
+        tick_interval("las"),
         Setting("las", "alpha", 0.15, "", "Target queue as a fraction of the buffer.", 0.01, 1),
-        Setting(
-            "las",
-            "base_rtt",
-            0.001,
-            "s",
-            "Round-trip time with empty queues, as long as no longer one is measured.",
-            0,
-            1,
-        ),
+        base_rtt("las", "Round-trip time with empty queues, as long as no longer one is measured."),
         Setting("las", "young_bytes", 100_000, "bytes", "A flow that has sent less is young.", 0, 1 << 30),
         Setting("las", "floor_segments", 2, "segments", "Minimum window of a flow outside volleys.", 1, 10),
         turns("las"),
@@ -57,15 +47,9 @@ class Las:
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[las]``."""
         self.parameters = typed_parameters(LasParameters, parameters)
-        self.interval = FairQParameters().interval
-
-    def port_law(self, port: PortKey) -> FairQPort:
-        """The law for one port, where the switch cannot run one: FairQ's, with this target."""
-        p = self.parameters
-        return FairQPort(FairQParameters(alpha=p.alpha, base_rtt=p.base_rtt, floor_segments=p.floor_segments))
 
     def switch_law(self, port: PortKey) -> LawSpec:
-        """The law for one port, which runs in the switch."""
+        """The law for one port."""
         p = self.parameters
         return LawSpec(
             LawKind.LAS,

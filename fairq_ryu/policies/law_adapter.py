@@ -11,7 +11,7 @@ from typing import Final
 
 from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Display, Policy, PortLaw, former_display, switch_law
+from fairq_ryu.policies.base import Display, Policy, PortLaw, former_display, port_law, switch_law
 
 METHODS: Final = tuple(name for name in vars(PortLaw) if not name.startswith("_"))
 
@@ -45,7 +45,7 @@ def takes_announcements(policy: Policy) -> bool:
     spec = switch_law(policy, nowhere)
     if spec is not None and LawFlags.TURNS in spec.flags:
         return True
-    law: object = policy.port_law(nowhere)
+    law = port_law(policy, nowhere)
     if isinstance(law, PortLaw):
         return type(law).announced is not PortLaw.announced
     return callable(getattr(law, "announced", None))

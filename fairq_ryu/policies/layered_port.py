@@ -2,8 +2,7 @@
 
 What must not wait for a controller is in the switch: a window for every flow, at once. What a switch cannot
 know, such as deadlines, is in the controller: its windows are rules of their flows, and such a rule overrides
-the law of the port, whether it grants more or less. If the switch does not run its layer, the law of
-``Policy.port_law`` replaces both.
+the law of the port, whether it grants more or less.
 """
 
 from __future__ import annotations

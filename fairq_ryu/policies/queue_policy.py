@@ -8,12 +8,9 @@ queue measure there. The agent does the rest (:mod:`fairq_ryu.agent.queue_law_ta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import PortLaw
-from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.queue_law_spec import NO_QUEUE_FLAGS, QueueLawFlags, QueueLawSpec
 from fairq_ryu.setting import Setting
 
@@ -29,10 +26,6 @@ class QueuePolicy(ABC):
     interval: float = _INTERVAL
     _spec: QueueLawSpec | None = None
 
-    def port_law(self, port: PortKey) -> PortLaw:
-        """The window law for one port: it never has a plan."""
-        return PortLaw()
-
     @abstractmethod
     def spec(self) -> QueueLawSpec:
         """The queue law of every port, which does not change."""
@@ -43,36 +36,6 @@ class QueuePolicy(ABC):
         if self._spec is None:
             self._spec = self.spec()
         return self._spec
-
-
-@dataclass(frozen=True, slots=True)
-class SharingParameters:
-    """What the laws with a fair share have in common; times in s."""
-
-    where: str = "switch"
-    update: float = 0.00625
-    controller_interval: float = 0.02
-    sample_every: int = 0
-    ecn: bool = False
-
-
-class SharingPolicy(QueuePolicy):
-    """A policy whose law has a fair share, worked out in the switch or in the controller."""
-
-    def __init__(self, parameters: SharingParameters) -> None:
-        self._sharing = parameters
-        if parameters.where == "controller":
-            self.interval = parameters.controller_interval
-
-    @property
-    def flags(self) -> QueueLawFlags:
-        """The flags of the law."""
-        given = QueueLawFlags.FAIR_GIVEN if self._sharing.where == "controller" else NO_QUEUE_FLAGS
-        return ecn_flag(self._sharing.ecn) | given
-
-    def fair_share(self, port: PortKey) -> FairShare:
-        """The fair share of one port, worked out in the controller."""
-        return FairShare(self._sharing.controller_interval, self._sharing.update)
 
 
 def microseconds(seconds: float) -> int:
@@ -129,33 +92,16 @@ def ecn(section: str, default: bool = False) -> Setting:
     return Setting(section, "ecn", default, "", "Mark ECN-capable packets in place of dropping them.")
 
 
-def sharing_settings(section: str) -> tuple[Setting, Setting, Setting, Setting]:
-    """Where and how often the fair share is worked out."""
+def sharing_settings(section: str) -> tuple[Setting, Setting]:
+    """How often the fair share is worked out, and of how many samples."""
     return (
-        Setting(
-            section,
-            "where",
-            "switch",
-            "",
-            "Where the fair share is worked out: in the switch, or in the controller from agents' counts.",
-            choices=("switch", "controller"),
-        ),
         Setting(
             section,
             "update",
             0.00625,
             "s",
-            "tau_q: longest time between two updates of the fair share in the switch.",
+            "tau_q: longest time between two updates of the fair share.",
             0.0001,
-            1,
-        ),
-        Setting(
-            section,
-            "controller_interval",
-            0.02,
-            "s",
-            "Time between two updates of the fair share in the controller.",
-            0.00625,
             1,
         ),
         Setting(

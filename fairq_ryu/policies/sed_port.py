@@ -1,24 +1,27 @@
-"""SED's law: in congestion, flows with deadlines get the windows they need; the others share the rest.
+"""SED in the controller: in congestion, flows with deadlines get what they need; the others share the rest.
 
-Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (Tsinghua Science
-and Technology 21(5), 2016), section 3. The switch reports when the queue is congested; only then are
-windows installed. Their sum is ``Twin = K + C * RTT``, so that the queue stays at K.
+Lu, "SED: An SDN-Based Explicit-Deadline-Aware TCP for Cloud Data Center Networks" (Tsinghua Science and
+Technology 21(5), 2016), section 3. The switch sets the base window of every flow in congestion
+(``agent/bpf/laws/sed_base.h``); what it cannot know is here: sizes, deadlines, and which flows are paused.
+The sum of all windows is ``Twin = K + C * RTT``, so that the queue stays at K.
 
 Theory of operation. A port is in one of two modes:
 
-    released -> governing   a congestion message (CNG), a sample at K or above, or a volley of new flows whose
-                            first windows would make the queue congested
-    governing -> released   NOM, or samples below the lower threshold, for ``linger`` seconds
+    released -> governing   a congestion message (CNG), a sample at K or above, a volley of new flows whose
+                            first windows would make the queue congested, or the switch's report that it
+                            limits flows
+    governing -> released   NOM, or samples below the lower threshold, for ``linger`` seconds, while the
+                            switch limits no flows
 
 In released mode there are no windows. In governing mode the windows are computed anew
 (:meth:`SedPort._compute`, the paper's Algorithm 2) every T seconds with the flows' progress, and when flows
-have started or ended, at most every ``settle`` seconds.
+have started or ended, at most every ``_SETTLE`` seconds.
 
-Differences to the paper (docs/policies/sed.md has the reasons, and the settings that restore its law): a
-need is computed with the round-trip time of the filled queue, ``Twin / C``; flows are planned to end before
-their deadline; a sending flow is not paused for a small shortfall; volleys are anticipated; windows stay
-until the queue has been short for a while; flows that send nothing get no share; windows that hardly change
-are not sent again.
+Differences to the paper (docs/policies/sed.md has the reasons): a need is computed with the round-trip time
+of the filled queue, ``Twin / C``; flows are planned to end before their deadline; a sending flow is not
+paused for a small shortfall; volleys are anticipated; windows stay until the queue has been short for a
+while; flows that send nothing get no share; windows that hardly change are not sent again. SED as published
+is :mod:`fairq_ryu.laws.sed_paper`.
 """
 
 from __future__ import annotations
@@ -38,19 +41,20 @@ from fairq_ryu.model import (
     WindowPlan,
 )
 from fairq_ryu.policies.base import Display, PortLaw
-from fairq_ryu.policies.parts.allocation import (
-    AllocationRules,
-    BestEffortFlow,
-    DeadlineFlow,
-    allocate,
-    base_window,
-)
+from fairq_ryu.policies.parts.allocation import BestEffortFlow, DeadlineFlow, allocate, base_window
 from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.rtt import MeanRtt
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
-from fairq_ryu.policies.sed_settings import SedParameters
+from fairq_ryu.policies.sed_settings import NOM, SedParameters
 
+# Flows that start or end within this time, seconds, are handled in one computation.
+_SETTLE = 0.004
+# A flow that has sent nothing for this long, seconds, gets no share.
+_IDLE_AFTER = 0.2
+# A port whose flows have sent within this time, seconds, is in use. Without packets a law in the switch does
+# not run, and what it reports is old.
+_RECENT = 0.2
 # A window that changes by less than this fraction, or by less than a step, is not sent again.
 _MIN_CHANGE = 0.05
 # Intervals after which congestion that no sample confirms is over, even if the message was lost.
@@ -64,7 +68,9 @@ _HURRY = 8
 
 
 class SedPort(PortLaw):
-    """SED on one port. ``governing``: windows are installed, because the queue is or will be congested."""
+    """The windows of single flows of one port, above the base windows of the switch. ``governing``: they are
+    installed, because the queue is or will be congested.
+    """
 
     def __init__(self, parameters: SedParameters, drops: bool = False) -> None:
         """``drops``: the switch sends the segments that the queue drops to the controller."""
@@ -92,6 +98,9 @@ class SedPort(PortLaw):
         self._progressed_at = -math.inf
         self._sampled_at = 0.0
         self._stale = False
+        # Whether the switch has reported that base windows are in force, and the flows that it counts.
+        self._limiting = False
+        self._active = 0
 
     # Events
 
@@ -104,7 +113,7 @@ class SedPort(PortLaw):
         self._untimed[flow.key] = self.queue / self.rate if self.rate else 0.0
         if not self.half_open.started(flow, now):
             self._uncounted.add(flow.key)
-        elif not self.governing and self.parameters.anticipate and self._will_be_congested(now):
+        elif not self.governing and self._will_be_congested(now):
             plan = self._govern(now)
             self._anticipated = True
             return plan
@@ -139,6 +148,7 @@ class SedPort(PortLaw):
     def queue_sampled(self, sample: QueueSample, flows: int, now: float) -> WindowPlan | None:
         """The sample shows whether a message was lost, or an anticipated volley did not come."""
         self.limit, self.rate, self._sampled_at = sample.limit, sample.rate, now
+        self._active = sample.active
         self.queue, self.peak = sample.backlog, max(sample.peak, sample.backlog)
         self.half_open.forget(now)
         thresholds = self.thresholds()
@@ -164,6 +174,13 @@ class SedPort(PortLaw):
             return self._compute(now)
         return self._changed(now, stale=False)
 
+    def limited(self, limiting: bool, now: float) -> WindowPlan | None:
+        """The base windows are in force, or not: while they are, flows need their shares of the total."""
+        self._limiting = limiting
+        if self.governing or self.limit <= 0 or not self._base_windows_hold(now):
+            return None
+        return self._govern(now)
+
     def settled(self, now: float) -> WindowPlan | None:
         """Replayed flows do not count as a volley: only the queue shows congestion."""
         self.half_open.settled()
@@ -184,7 +201,7 @@ class SedPort(PortLaw):
         if self.limit <= 0:
             return None
         cng = max(1, round(self.parameters.threshold * self.limit))
-        return Thresholds(cng, min(cng - 1, round(self.parameters.nom * cng)), self.drops)
+        return Thresholds(cng, min(cng - 1, round(NOM * cng)), self.drops)
 
     def display(self) -> Display:
         """K as the target, and the GIF table."""
@@ -193,15 +210,23 @@ class SedPort(PortLaw):
 
     # The mode
 
+    def _base_windows_hold(self, now: float) -> bool:
+        if not self._limiting:
+            return False
+        return self._active > 0 or any(now - entry.progressed_at < _RECENT for entry in self.gif)
+
     def _is_over(self, thresholds: Thresholds, now: float) -> bool:
-        """Whether the queue has been short for long enough, by the last samples."""
+        """Whether the queue has been short for long enough, by the last samples. Not while the switch limits
+        flows: each of them would be left with its base window.
+        """
         if self.peak > thresholds.nom:
             self._calm_since = None
         elif self._calm_since is None:
             self._calm_since = now
         else:
             p = self.parameters
-            return now - self._calm_since >= max(p.settle, p.linger, _CALM_INTERVALS * p.interval)
+            calm = now - self._calm_since >= max(_SETTLE, p.linger, _CALM_INTERVALS * p.interval)
+            return calm and not self._base_windows_hold(now)
         return False
 
     def _will_be_congested(self, now: float) -> bool:
@@ -239,13 +264,11 @@ class SedPort(PortLaw):
     # Windows
 
     def _changed(self, now: float, stale: bool = True) -> WindowPlan | None:
-        """Something has changed (``stale``): compute the windows at once, or after ``settle`` seconds."""
+        """Something has changed (``stale``): compute the windows at once, or after `_SETTLE` seconds."""
         if not self.governing:
             return None
         self._stale = self._stale or stale
-        return (
-            self._compute(now) if self._stale and now - self._computed_at >= self.parameters.settle else None
-        )
+        return self._compute(now) if self._stale and now - self._computed_at >= _SETTLE else None
 
     @property
     def total(self) -> float:
@@ -265,16 +288,13 @@ class SedPort(PortLaw):
 
     def _takes_share(self, entry: GifEntry, now: float) -> bool:
         """Whether a flow without a deadline gets a share."""
-        idle_after = self.parameters.idle_after
-        if not idle_after:
-            return True
         if entry.progress is None or not entry.progress.sent:
             # It may be the direction of a connection without data. The port's base window applies to it until
             # the switch reports data, if the switch reports flows at all.
             patience = _PATIENT_INTERVALS * self.parameters.interval
             silent = now - max(entry.start, self._progressed_at) >= patience
             return silent and self._is_counted(entry, now)
-        return now - entry.progressed_at < idle_after
+        return now - entry.progressed_at < _IDLE_AFTER
 
     def _need(self, entry: GifEntry, now: float) -> float:
         """The window with which a flow meets its deadline, bytes: the paper's s / d * RTT.
@@ -311,9 +331,7 @@ class SedPort(PortLaw):
                 fresh[flow.key] = 0
             elif self._takes_share(entry, now):
                 best_effort.append(BestEffortFlow(flow.key, flow.mss, flow.step))
-        p = self.parameters
-        rules = AllocationRules(p.base_segments, p.partial, p.keep, p.floors, p.spare)
-        fresh |= allocate(self.total, deadline_flows, best_effort, rules)
+        fresh |= allocate(self.total, deadline_flows, best_effort, self.parameters.base_segments)
         self.windows = {
             key: self._unless_small(self.windows.get(key), window, self._step(key))
             for key, window in fresh.items()
@@ -332,16 +350,17 @@ class SedPort(PortLaw):
         return window
 
     def _plan(self, deadlines: set[FlowKey]) -> WindowPlan:
-        """Flows that have the base window need no rule of their own: the port's rule has it."""
-        mss, _ = self.segments.typical()
+        """Flows that have the base window need no rule of their own: the switch gives it to them."""
         flows = {
             key: window
             for key, window in self.windows.items()
-            if key in deadlines or window != self._port_window(key)
+            if key in deadlines or window != self._base_window(key)
         }
-        return WindowPlan(window=mss * self.parameters.base_segments, flows=flows)
+        return WindowPlan(flows=flows)
 
-    def _port_window(self, key: FlowKey) -> int:
-        """The window that the rule of the port gives a flow, bytes."""
-        mss, _ = self.segments.typical()
-        return base_window(mss, self._step(key), self.parameters.base_segments)
+    def _base_window(self, key: FlowKey) -> int | None:
+        """The window that the switch gives a flow, which counts in segments of the flow itself, bytes."""
+        entry = self.gif.get(key)
+        if entry is None:
+            return None
+        return base_window(entry.flow.mss, entry.flow.step, self.parameters.base_segments)

@@ -1,39 +1,31 @@
-"""The settings of SED, which RSED has as well, and the same as typed parameters of its port law."""
+"""The settings of SED, which RSED has as well, and the same as typed parameters of its laws."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairq_ryu.policies.common_settings import initial_window, switch_interval, syn_allowance, where
+from fairq_ryu.policies.common_settings import initial_window, syn_allowance
 from fairq_ryu.setting import Setting
+
+NOM = 0.2
+"""The queue is no longer congested (NOM) when it has fallen to this fraction of K."""
 
 
 @dataclass(frozen=True, slots=True)
 class SedParameters:
-    """``interval`` T, ``base_rtt``, ``settle``, ``idle_after``, ``linger`` and ``switch_interval`` in s;
-    ``threshold`` K a part of the buffer, ``nom`` of K, ``margin`` of the time to the deadline, ``keep`` of a
-    flow's need; windows in segments.
+    """``interval`` T, ``base_rtt`` and ``linger`` in s; ``threshold`` K a part of the buffer, ``margin`` of
+    the time to the deadline; windows in segments.
     """
 
     interval: float = 0.01
     threshold: float = 0.25
-    nom: float = 0.2
     base_rtt: float = 0.001
     base_segments: int = 1
     margin: float = 0.9
     missed: str = "demote"
-    partial: bool = False
-    keep: float = 0.5
-    floors: bool = True
-    spare: bool = True
-    settle: float = 0.004
-    anticipate: bool = True
     initial_window: int = 10
-    idle_after: float = 0.2
     linger: float = 0.1
     syn_allowance: int = 256
-    where: str = "switch"
-    switch_interval: float = 0.0002
 
 
 def deadline_settings(section: str) -> tuple[Setting, ...]:
@@ -50,15 +42,6 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "K: the queue is congested (CNG) from this fraction of the buffer on.",
             0.01,
             1,
-        ),
-        Setting(
-            section,
-            "nom",
-            0.2,
-            "",
-            "The queue is no longer congested (NOM) when it has fallen to this fraction of K.",
-            0,
-            0.95,
         ),
         Setting(
             section,
@@ -89,67 +72,7 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "deadline) or pause (its window is 0).",
             choices=("demote", "pause"),
         ),
-        Setting(
-            section,
-            "partial",
-            False,
-            "",
-            "A deadline flow that needs a larger window than is available gets what is available "
-            "instead of 0.",
-        ),
-        Setting(
-            section,
-            "keep",
-            0.5,
-            "",
-            "A flow that is already sending gets a smaller window instead of a pause if at least "
-            "this fraction of its need is available (1: never).",
-            0,
-            1,
-        ),
-        Setting(
-            section,
-            "floors",
-            True,
-            "",
-            "The window of a deadline flow, which is at least one segment, is subtracted from the "
-            "total instead of its need.",
-        ),
-        Setting(
-            section,
-            "spare",
-            True,
-            "",
-            "When all flows of a port have deadlines, window that is left over is given to them, in "
-            "the order of their deadlines.",
-        ),
-        Setting(
-            section,
-            "settle",
-            0.004,
-            "s",
-            "Flows that start or end within this time are handled in one computation.",
-            0,
-            1,
-        ),
-        Setting(
-            section,
-            "anticipate",
-            True,
-            "",
-            "Windows are installed as soon as the initial windows of the new flows, taken together, "
-            "would make the queue congested.",
-        ),
         initial_window(section),
-        Setting(
-            section,
-            "idle_after",
-            0.2,
-            "s",
-            "A flow that has sent nothing for this long gets no share (0: every flow always gets a share).",
-            0,
-            3600,
-        ),
         Setting(
             section,
             "linger",
@@ -160,10 +83,4 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             60,
         ),
         syn_allowance(section),
-        where(
-            section,
-            "Where the base windows are decided: in the switch, or in the controller. The windows of single "
-            "flows are always decided in the controller.",
-        ),
-        switch_interval(section),
     )

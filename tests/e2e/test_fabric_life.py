@@ -185,7 +185,7 @@ while True:
 
 def test_no_table_keeps_entries_of_connections_that_were_killed_or_cut_off(fabric, tmp_path):
     program = hasty.script(tmp_path / "ryu-manager", "ryu-manager")
-    fabric.start_controller("[fairq]\nwhere = controller\n", program=program)
+    fabric.start_controller("", "fixed", program=program)
     wait_until_reachable(fabric)
     servers = [fabric.run(f"h{n}", SERVER, stdout=subprocess.PIPE, text=True) for n in (5, 6, 7, 8)]
     for server in servers:
@@ -229,13 +229,13 @@ def narrow(networks, tmp_path):
 
 def test_every_bottleneck_of_a_path_lowers_windows_for_its_own_queue(narrow):
     fabric = narrow
-    fabric.start_controller("[fairq]\nwhere = controller\n")
+    fabric.start_controller()
     wait_until_reachable(fabric)
     # Two to the slow host, two to another: the uplink carries all four, the slow host's port two.
     bulks = [Bulk(fabric, f"h{n}", f"h{5 + n % 2}", 5001 + n) for n in (1, 2, 3, 4)]
     for place in (("leaf1", 5), ("leaf2", 1)):  # the uplink, and the slow port
         assert until(
-            lambda place=place: (rule := fabric.agent_port(*place)["rule"]) and rule["kind"] == "pool"
+            lambda place=place: (rule := fabric.agent_port(*place)["rule"]) and rule["kind"] == "law"
         )
         time.sleep(2)
         first = fabric.agent_port(*place)

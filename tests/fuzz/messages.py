@@ -385,8 +385,8 @@ PORTS = {
 DEADLINES = [deadlines.HandshakeDeadline(FLOW, 250_000), deadlines.HandshakeDeadline(FLOW6, None)]
 
 
-def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS):
-    return window_law.set_law(DATAPATH, command, law, LawSpec(kind, gain))
+def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS, **more):
+    return window_law.set_law(DATAPATH, command, law, LawSpec(kind, gain, **more))
 
 
 def set_queue_law(law, command=window_law.LawCommand.ADD, kind=QueueLawKind.AFCD, variant=Variant.OURS):
@@ -464,7 +464,7 @@ def from_controller():
         "law": set_law(1),
         "law-iqm": set_law(2, kind=LawKind.IQM),
         "law-fairswitch": set_law(4, kind=LawKind.FAIRSWITCH),
-        "law-unstable": set_law(3, gain=Gain.LISTING),
+        "law-unstable": set_law(3, gain=Gain.PAPER, target_ppm=10_000),
         "law-changed": set_law(1, window_law.LawCommand.MODIFY, LawKind.LAS),
         "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),

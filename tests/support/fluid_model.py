@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairq_ryu.agent.law_table import parameters
-from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawSpec, Mode
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import Announcement, Congestion, FlowKey, FlowProgress, PortKey, QueueSample
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.policies.switch_laws import NO_WINDOW, Law, LawInput, LawParameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.fakes import info
+from tests.support.host_laws import NO_WINDOW, HostLaw, in_force
 
 PORT = PortKey(1, 1)
 # Payload of a full frame: 1,448 bytes of 1,514.
@@ -41,7 +39,7 @@ class Transfer:
 
 class Bottleneck:
     """Flows through one port under a policy. ``rate`` in bytes/s on the wire. A law that the policy wants the
-    switch to run is run by its twin, at every tick of the model.
+    switch to run is run at every tick of the model.
     """
 
     def __init__(self, engine: PolicyEngine, rate: int, buffer: int, rtt: float, scale: int = 9) -> None:
@@ -50,7 +48,7 @@ class Bottleneck:
         self.now = 0.0
         self.queue = 0.0
         self.rules: dict[FlowKey | None, int] = {}
-        self.law: Law | None = None
+        self.law: HostLaw | None = None
         self._byte_ns = 0
         self._reported = 0.0
         self.messages = 0
@@ -75,9 +73,7 @@ class Bottleneck:
         if spec is None:
             self.law = None
         elif self.law is None:
-            made = parameters(spec, QueueLimits("model", self.buffer, self.rate))
-            names = LawParameters.__slots__
-            self.law = Law(LawParameters(**{name: getattr(made, name) for name in names}))
+            self.law = HostLaw(in_force(spec, self.buffer, self.rate))
 
     def start(self, transfer: Transfer) -> None:
         key = FlowKey("10.0.0.2", "10.0.0.1", 80, 1000 + len(self.transfers))
@@ -99,7 +95,7 @@ class Bottleneck:
         own = (self.buffer + self.rate * self.rtt) / max(1, len(self.flows))
         ruled = self.rules.get(key, self.rules.get(None))
         if key not in self.rules and self.law is not None:
-            ruled = self.law.window(len(self.flows), 0, round(self.flows[key].acked), 1460)
+            ruled = self.law.window(len(self.flows), 0, round(self.flows[key].acked))
             ruled = None if ruled == NO_WINDOW else ruled + self.step - 1  # rounded up to a step
         if ruled is None:
             return own
@@ -117,10 +113,10 @@ class Bottleneck:
         self._byte_ns += round(self.queue * tick * 1e9)
         if self.law is None:
             return
-        self.law.tick(LawInput(self.now_ns, self._byte_ns, round(self.queue), len(self.flows)))
+        self.law.tick(self.now_ns, self._byte_ns, round(self.queue), len(self.flows))
         if self.now - self._reported >= LOOK_INTERVAL:
             self._reported = self.now
-            self._take(self.engine.law_reported(PORT, bool(self.law.mode & Mode.LIMITING), self.now))
+            self._take(self.engine.law_reported(PORT, self.law.limits, self.now))
 
     def run(self, seconds: float, tick: float = 0.001, interval: float = 0.01) -> None:
         """Run for a duration; rules take effect with the next tick."""

@@ -66,8 +66,7 @@ def full_controller() -> Any:
     """A bridge with an agent and another without; RSED with congestion, flows, a deadline and losses; IQM at
     one port; AFQ as the queue law of all.
     """
-    iqm = choose("iqm", Config({("iqm", "where"): "controller"})).default
-    rsed = choose("rsed", Config({("rsed", "where"): "controller"})).default
+    iqm, rsed = choose("iqm", Config()).default, choose("rsed", Config()).default
     site = Site(rsed, (("s1-eth3", iqm),), config=Config({("fairq_ryu", "queue_law"): "afq"}))
     controller = of(site)
     now = time.monotonic()
@@ -121,8 +120,8 @@ def installed_rules(controller: Any) -> dict[Any, int]:
     """The rules that were sent to the agent and not removed, by their match."""
     installed: dict[Any, int] = {}
     for dpid, message in controller.windows.links[1].datapath.log:
-        # Those of queue laws are packed once, and in a table of their own.
-        if type(message).__name__ == "OFPFlowMod" and dpid == controller.windows.links[1].datapath.id:
+        # Those of queue laws are in a table of their own.
+        if dpid == controller.windows.links[1].datapath.id and getattr(message, "table_id", None) == 0:
             installed[str(message.match)] = message.command == 0
     return installed
 

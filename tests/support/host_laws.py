@@ -1,152 +1,255 @@
-"""Compiles the window laws for the host, to compare them with their twins in Python."""
+"""The window laws as the switch runs them, compiled for the host: for tests, and models of a network."""
 
 from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Callable
-from dataclasses import asdict
+import tempfile
+from enum import IntEnum, IntFlag
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hypothesis import strategies as st
-
 from fairq_ryu.agent import layout
-from fairq_ryu.law_spec import Gain
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec, LimitedBy, Mode
 
-U64 = (1 << 64) - 1
-RENAMED = {"window_in_force": "window"}
-STATE = [name for name, _ in layout.STRUCTS["fq_law_state"]._fields_ if name != "pad"]
-
-
-U30 = st.integers(0, 1 << 30)
-_COUNT = st.integers(0, 100_000)
-_STEP = st.one_of(
-    st.tuples(st.just("saw_segment"), st.integers(0, 65_535), st.integers(0, 65_535)),
-    st.tuples(st.just("tick"), st.integers(0, 2_500_000_000), U30, _COUNT, _COUNT),
-    st.tuples(st.just("flow_began"), U30),
-    st.tuples(st.just("opening"), st.integers(1, 4), st.sampled_from([0, 4096, 8192, 12_288, 12_296]), U30),
-    st.tuples(st.just("flow_ended")),
-    st.tuples(st.just("limited"), U30, U30, U30),
-    st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40), st.integers(1, 65_535)),
+NO_WINDOW: int = layout.CONSTANTS["FQ_NO_WINDOW"]
+LIMIT, RATE, TARGET = 125_000, 25_000_000, 31_250
+_CHECKS = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
+_U32 = (
+    "fq_host_window",
+    "fq_host_opening",
+    "fq_host_acdc_acked",
+    "fq_host_released",
+    "fq_host_first_window",
+    "fq_host_floor",
+    "fq_host_expected",
+    "fq_host_half_open",
 )
-TRACES = st.lists(_STEP, max_size=60)
 
 
-def parameters(made: Any, kinds: Any) -> st.SearchStrategy[Any]:
-    """Parameters of laws of these kinds; ``made`` is the class ``LawParameters``."""
-    return st.builds(
-        made,
-        kind=st.sampled_from(kinds),
-        gain=st.sampled_from(Gain),
-        rate=st.integers(1_000, 50_000_000_000),
-        limit=st.integers(3_000, 1 << 30),
-        target=st.integers(1, 1 << 30),
-        interval_ns=st.integers(50_000, 10_000_000),
-        base_rtt_ns=st.integers(0, 1_000_000_000),
-        gain_q16=st.integers(0, 65_536),
-        increments=st.integers(1, 1000),
-        flags=st.integers(0, 7),
-        floor_segments=st.integers(1, 10),
-        linger_ns=st.integers(0, 1_000_000_000),
-        calm=st.integers(0, 1 << 30),
-        trim_step=st.integers(0, 100_000),
-        young_bytes=st.integers(0, 1 << 30),
-        first_window=st.integers(1, 100),
-        limiting_segments=st.integers(1, 10),
-        syn_allowance=st.integers(0, 8),
-        weight_shift=st.integers(0, 16),
-    )
+class Opening(IntEnum):
+    """The steps of a handshake at which a law may count a direction (``FQ_OPENING_...``): its SYN leaves, and
+    once more; it is answered; the answer is acknowledged.
+    """
+
+    SYN = 1
+    AGAIN = 2
+    SYN_ACK = 3
+    PROVEN = 4
 
 
-def build(sources: Path, into: Path) -> ctypes.CDLL:
-    """The laws of a folder (``laws/host.c`` and what it includes) as a library. Undefined behaviour ends the
-    process: clang's checks are compiled in.
+class OpeningFlags(IntFlag):
+    """Of a direction: a law has counted it as one that begins, before its handshake was complete."""
+
+    BEGUN = 4096
+    UNPROVEN = 8192
+
+
+NUMBERS = {
+    "FQ_LAW_": (LawKind, LawFlags),
+    "FQ_GAIN_": (Gain,),
+    "FQ_MODE_": (Mode,),
+    "FQ_LIMITED_BY_": (LimitedBy,),
+    "FQ_OPENING_": (Opening,),
+}
+"""The prefixes of the constants of ``layout.h``, and the numbers that are the same in Python."""
+
+
+def build(sources: Path, into: Path, checked: bool = True) -> ctypes.CDLL:
+    """The laws of a folder (``laws/host.c`` and what it includes) as a library. ``checked``: undefined
+    behaviour ends the process, because clang's checks are compiled in.
     """
     found = into / "laws.so"
-    checks = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC"]
+    flags = ["-O1", "-Wall", "-Wextra", "-Werror", *_CHECKS] if checked else ["-O2"]
+    flags += ["-shared", "-fPIC"]
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/host.c")], check=True)
     library = ctypes.CDLL(str(found))
-    library.fq_host_window.restype = library.fq_host_opening.restype = ctypes.c_uint32
-    library.fq_host_acdc_acked.restype = ctypes.c_uint32
+    for name in _U32:
+        getattr(library, name).restype = ctypes.c_uint32
+    library.fq_host_hold.restype = ctypes.c_uint64
     return library
 
 
-class CompiledLaw:
-    """The C law, compiled for the host."""
+@cache
+def library(checked: bool = True) -> ctypes.CDLL:
+    """Our laws, compiled once for a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        return build(layout.BPF_DIR, Path(folder), checked)
 
-    def __init__(self, library: ctypes.CDLL, parameters: Any) -> None:
-        self.library = library
-        self.parameters = layout.STRUCTS["fq_law"](**asdict(parameters))
-        self.state = layout.STRUCTS["fq_law_state"]()
+
+def fq_law(kind: LawKind, **changes: int) -> Any:
+    """The parameters of a law, an ``fq_law``: by default those of a port of 200 Mbit/s and 125,000 bytes."""
+    values = {
+        "rate": RATE,
+        "limit": LIMIT,
+        "target": TARGET,
+        "interval_ns": 200_000,
+        "base_rtt_ns": 1_000_000,
+        "gain": Gain.OURS,
+        "gain_q16": 983,
+        "increments": 8,
+        "floor_segments": 2,
+        "linger_ns": 50_000_000,
+        "trim_step": 40,
+        "young_bytes": 100_000,
+        "first_window": 10,
+        "limiting_segments": 2,
+        "syn_allowance": 256,
+        "weight_shift": 4,
+    }
+    return layout.fq_law(**values | {"kind": kind} | changes)
+
+
+def in_force(spec: LawSpec, limit: int = LIMIT, rate: int = RATE) -> Any:
+    """The parameters with which an agent runs a law on a port with this buffer (bytes) and rate (bytes/s)."""
+    return parameters(spec, QueueLimits("model", limit, rate))
+
+
+class HostLaw:
+    """One law on one port. ``parameters``: an ``fq_law``; ``state``: its ``fq_law_state``. Units: bytes, ns;
+    ``pool`` is bytes << 8.
+    """
+
+    def __init__(self, parameters: Any, compiled: ctypes.CDLL | None = None) -> None:
+        self.library = compiled or library()
+        self.parameters = parameters
+        self.state = layout.fq_law_state()
+        self._input = layout.fq_law_input()
         self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
 
+    @property
+    def pool(self) -> int:
+        """The pool in whole bytes."""
+        return int(self.state.pool) >> 8
+
+    @property
+    def limits(self) -> bool:
+        """Whether it limits every flow because of an incast or congestion."""
+        return bool(self.state.mode & Mode.LIMITING)
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether a tick is due."""
+        return bool(now_ns - self.state.last_ns >= self.parameters.interval_ns)
+
+    def tick(self, now_ns: int, byte_ns: int, backlog: int, flows: int, young: int = 0) -> bool:
+        """Run the law if it is due; returns whether it did. ``byte_ns``: the integral of the queue."""
+        seen = self._input
+        seen.now_ns, seen.byte_ns, seen.backlog, seen.flows, seen.young = (
+            now_ns,
+            byte_ns,
+            backlog,
+            flows,
+            young,
+        )
+        return bool(self.library.fq_host_tick(*self.refs, ctypes.byref(seen)))
+
     def saw_segment(self, one: int, other: int, now_ns: int) -> None:
+        """A flow has been seen whose ends announce these MSS (0: none)."""
         self.library.fq_host_segment(self.refs[1], one, other, ctypes.c_uint64(now_ns))
 
-    def tick(self, seen: Any) -> bool:
-        given = layout.STRUCTS["fq_law_input"](**asdict(seen))
-        return bool(self.library.fq_host_tick(*self.refs, ctypes.byref(given)))
-
     def flow_began(self, backlog: int, now_ns: int) -> None:
+        """A flow begins whose data leaves by the port."""
         self.library.fq_host_flow_began(*self.refs, backlog, ctypes.c_uint64(now_ns))
 
     def opening(self, step: int, flags: int, backlog: int, now_ns: int) -> int:
+        """A handshake has come to a step (:class:`Opening`); ``flags`` (:class:`OpeningFlags`) of its
+        direction. Returns the new flags.
+        """
         return int(self.library.fq_host_opening(*self.refs, step, flags, backlog, ctypes.c_uint64(now_ns)))
 
     def flow_ended(self) -> None:
+        """A flow has ended."""
         self.library.fq_host_flow_ended(*self.refs)
 
     def limited(self, flight: int, granted: int, rtt_ns: int, now_ns: int) -> None:
+        """An ACK shows that a flow had ``flight`` of its ``granted`` bytes under way. Its handshake took
+        ``rtt_ns``; 0: not known.
+        """
         times = ctypes.c_uint64(rtt_ns), ctypes.c_uint64(now_ns)
         self.library.fq_host_limited(self.refs[1], flight, granted, *times)
 
-    def window(self, flows: int, young: int, sent: int, mss: int = 1460) -> int:
+    def released(self, measured: Any, acked: int, rtt_ns: int, now_ns: int) -> int:
+        """Bytes that ACKs have released in a round trip between switch and sender; ``measured`` is the flow's
+        ``fq_round``.
+        """
+        times = rtt_ns, self.parameters.base_rtt_ns, ctypes.c_uint64(now_ns)
+        return int(self.library.fq_host_released(ctypes.byref(measured), ctypes.c_uint64(acked), *times))
+
+    def window(self, flows: int, young: int = 0, sent: int = 10**9, mss: int = 1460) -> int:
+        """The window of a flow, which has sent so much in segments of ``mss``; `NO_WINDOW`: its own."""
         return int(self.library.fq_host_window(*self.refs, flows, young, ctypes.c_uint64(sent), mss))
 
-    def seen(self) -> dict[str, int]:
-        return {name: getattr(self.state, name) for name in STATE}
 
+class HostAcdc:
+    """A flow under the law acdc; ``state``: its ``fq_acdc``."""
 
-def state_of(law: Any) -> dict[str, int]:
-    names = {RENAMED.get(name, name): value for name, value in vars(law).items() if name != "parameters"}
-    return {name: value & U64 for name, value in names.items()}
-
-
-def steps_agree(law: Any, compiled: CompiledLaw, trace: list[Any], tick: Callable[..., Any]) -> None:
-    """Drive a law and its compiled form with the same trace: results and states must be equal after each
-    step. ``tick`` makes the input of a tick.
-    """
-    now, area = 10**12, U64 - 10**16  # in some traces the integral of the queue wraps
-    for name, *values in trace:
-        if name == "tick":
-            elapsed, backlog, count, young = values
-            now, area = now + elapsed, area + backlog * elapsed
-            values = [tick(now, area & U64, backlog, count, young)]
-        elif name in ("saw_segment", "flow_began", "limited", "opening"):
-            values = [*values, now]
-        results = [getattr(each, name)(*values) for each in (law, compiled)]
-        assert results[0] == results[1], name
-        assert state_of(law) == compiled.seen(), name
-
-
-class CompiledAcdc:
-    """A flow under the C code of the law acdc, compiled for the host."""
-
-    def __init__(self, library: ctypes.CDLL, parameters: Any) -> None:
-        self.library = library
-        self.parameters = layout.STRUCTS["fq_law"](**asdict(parameters))
-        self.state = layout.STRUCTS["fq_acdc"]()
-        self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
+    def __init__(self, parameters: Any) -> None:
+        self.state = layout.fq_acdc()
+        self.parameters = parameters
+        self._refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
 
     def data_sent(self, backlog: int, length: int, payload: int, mss: int, again: bool) -> None:
-        self.library.fq_host_acdc_sent(*self.refs, backlog, length, payload, mss, int(again))
+        """Data leaves in a frame of ``length`` bytes, at this backlog. ``again``: it has left before."""
+        library().fq_host_acdc_sent(*self._refs, backlog, length, payload, mss, int(again))
 
-    def acknowledged(self, seen: Any) -> int:
-        given = layout.STRUCTS["fq_acdc_ack"](**asdict(seen))
-        return int(self.library.fq_host_acdc_acked(*self.refs, ctypes.byref(given)))
+    def acknowledged(
+        self, ack: int, next_seq: int, total: int, flight: int, mss: int, floor: int, echo: int = 0
+    ) -> int:
+        """An ACK (``fq_acdc_ack``). Returns the window of the flow, bytes."""
+        seen = layout.fq_acdc_ack(
+            ack=ack, next=next_seq, total=total, flight=flight, mss=mss, floor=floor, echo=echo
+        )
+        return int(library().fq_host_acdc_acked(*self._refs, ctypes.byref(seen)))
 
-    def seen(self) -> dict[str, int]:
-        names = [name for name, _ in layout.STRUCTS["fq_acdc"]._fields_]
-        return {name: getattr(self.state, name) for name in names}
+
+class FedPort:
+    """A law that ticks at its interval, with the queue that :meth:`feed` names. ``segment``: MSS of flows."""
+
+    def __init__(self, law: HostLaw, segment: int = 1460) -> None:
+        self.law = law
+        self.now, self.area = 10**12, 0
+        law.saw_segment(segment, segment, self.now)
+
+    def feed(self, *queues: int, flows: int = 2, young: int = 0, used: bool = True) -> int:
+        """A tick with each of these queues; returns the pool. ``used``: flows use their whole windows."""
+        interval = int(self.law.parameters.interval_ns)
+        for queue in queues:
+            self.now += interval
+            self.area += queue * interval
+            if used:
+                self.law.limited(1, 1, 0, self.now)
+            assert self.law.tick(self.now, self.area, queue, flows, young)
+        return self.law.pool
+
+
+class ClosedLoop(FedPort):
+    """Flows that always have their windows under way, through a path of ``rtt`` seconds: what exceeds the
+    path is queued. A window takes effect a round trip later.
+    """
+
+    def __init__(self, law: HostLaw, flows: int, rtt: float, segment: int = 1460) -> None:
+        super().__init__(law, segment)
+        self.flows, self.rtt = flows, rtt
+        self.queues: list[float] = []
+        self.lost = 0.0
+        self._windows: list[float] = []
+
+    def run(self, seconds: float, young: int = 0) -> None:
+        """Go on for so long."""
+        interval = self.law.parameters.interval_ns / 1e9
+        delay = max(1, round(self.rtt / interval))
+        path = self.law.parameters.rate * self.rtt
+        for _ in range(round(seconds / interval)):
+            self._windows.append(float(self.flows * self.law.window(self.flows, young)))
+            excess = max(0.0, self._windows[-delay:][0] - path)
+            self.lost += max(0.0, excess - self.law.parameters.limit)
+            self.queues.append(min(excess, self.law.parameters.limit))
+            self.feed(round(self.queues[-1]), flows=self.flows, young=young)
+
+    def mean_queue(self, seconds: float) -> float:
+        """Of the last so many seconds, bytes."""
+        last = self.queues[-round(seconds * 1e9 / self.law.parameters.interval_ns) :]
+        return sum(last) / len(last)

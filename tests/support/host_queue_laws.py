@@ -1,26 +1,89 @@
-"""Compiles the queue laws for the host, to compare them with their twins in Python."""
+"""The queue laws as the switch runs them, compiled for the host: what tests drive, and traces of packets."""
 
 from __future__ import annotations
 
 import ctypes
 import random
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
+from enum import IntEnum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.policies.queue_laws import Packet, QueueLaw, QueueLawParameters, Sfb, make_law
-from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS, QueueLawKind, Variant
+from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS, QueueLawKind, Variant, red_slopes
 
-STATE = [
-    name for name, _ in layout.fq_queue_law_state._fields_ if name not in ("counts", "codel", "mean", "pad")
-]
-CODEL = [name for name, _ in layout.fq_codel._fields_]
-COUNTS = [name for name, _ in layout.fq_queue_law_counts._fields_]
+ONE = 1 << 32
+"""Probabilities and random numbers are in 1 / 2^32."""
+Recent: Any = layout.STRUCTS["fq_recent"]
+"""``samples_q16`` as they counted ``at``, in 2^20 ns."""
+
+
+class Verdict(IntEnum):
+    """What a law decides about a packet (``FQ_PASS``, ``FQ_DROP``, ``FQ_MARK``)."""
+
+    PASS = 0
+    DROP = 1
+    MARK = 2
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLawParameters:
+    """``fq_queue_law`` of ``queue_law_layout.h``. Sizes in bytes, times in ns, ``rate`` in bytes/s."""
+
+    kind: int
+    rate: int
+    limit_bytes: int = 125_000
+    target_ns: int = 5_000_000
+    interval_ns: int = 100_000_000
+    update_ns: int = 6_250_000
+    target_bytes: int = 25_000
+    mark_bytes: int = 30_280
+    min_bytes: int = 10_416
+    max_bytes: int = 31_250
+    max_p_q32: int = 429_496_730
+    shadow_packets: int = 2000
+    sample_every: int = 10
+    bin_packets: int = 20
+    bin_most: int = 25
+    seed: int = 0
+    table: int = 0
+    variant: int = Variant.PAPER
+    flags: int = 0
+    weight_shift: int = 9
+    slope_q48: int = field(init=False)
+    steep_q48: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Divide once, as the agent does."""
+        slope, steep = red_slopes(self.min_bytes, self.max_bytes, self.max_p_q32)
+        object.__setattr__(self, "slope_q48", slope)
+        object.__setattr__(self, "steep_q48", steep)
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """``fq_queue_law_input``: a packet that arrives, what it finds, and the random number that it gets.
+
+    ``backlog`` bytes in the queue, ``low`` their least since the last packet; ``len`` bytes; ``random`` of 32
+    bits; ``ect`` whether it is ECN-capable; ``segments`` that it is on the wire.
+    """
+
+    now_ns: int
+    backlog: int
+    low: int
+    len: int
+    hash: int
+    random: int
+    ect: bool = False
+    segments: int = 1
+
+
 U32 = st.integers(0, 0xFFFFFFFF)
 SIZE = st.integers(0, 300_000)
 
@@ -57,7 +120,6 @@ def parameters(kind: QueueLawKind) -> st.SearchStrategy[QueueLawParameters]:
         max_p_q32=U32,
         shadow_packets=st.integers(1, 20),
         sample_every=st.integers(1, 3),
-        fair_q16=st.one_of(st.just(0), st.integers(0, 2000 << 16)),
         bin_packets=st.integers(1, 30),
         bin_most=st.integers(1, 40),
         seed=U32,
@@ -105,92 +167,90 @@ def build(sources: Path, into: Path) -> ctypes.CDLL:
     checks = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC"]
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/queue_host.c")], check=True)
-    library = ctypes.CDLL(str(found))
-    library.fq_host_judge.restype = library.fq_host_flow_hash.restype = ctypes.c_uint32
-    return library
+    made = ctypes.CDLL(str(found))
+    made.fq_host_judge.restype = made.fq_host_flow_hash.restype = ctypes.c_uint32
+    made.fq_host_recent.restype = made.fq_host_red_left.restype = ctypes.c_uint64
+    made.fq_host_afcd_target.restype = ctypes.c_uint64
+    return made
 
 
-class CompiledQueueLaw:
-    """The C law, compiled for the host."""
+@cache
+def library() -> ctypes.CDLL:
+    """Our laws, compiled once for a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        return build(layout.BPF_DIR, Path(folder))
 
-    def __init__(self, library: ctypes.CDLL, parameters: QueueLawParameters) -> None:
-        self.library = library
-        self.state, self.flows, self.bins = (
+
+class HostQueueLaw:
+    """One law on one port: ``state`` (``fq_queue_law_state``), ``table`` of flows and ``bins`` of SFB."""
+
+    def __init__(self, parameters: QueueLawParameters) -> None:
+        self.parameters = parameters
+        self.state, self.table, self.bins = (
             layout.fq_queue_law_state(),
             layout.fq_flow_table(),
             layout.fq_sfb_bins(),
         )
-        self.parameters = layout.fq_queue_law(**asdict(parameters))
-        given = (self.parameters, self.state, self.flows, self.bins)
-        self.refs = tuple(ctypes.byref(each) for each in given)
 
-    def judge(self, packet: Packet) -> int:
+    @property
+    def counts(self) -> Any:
+        """What the law has done."""
+        return self.state.counts
+
+    @property
+    def parts(self) -> tuple[bytes, ...]:
+        """State and tables, to be compared."""
+        return bytes(self.state), bytes(self.table), bytes(self.bins)
+
+    def _law(self) -> Any:
+        return ctypes.byref(layout.fq_queue_law(**asdict(self.parameters)))
+
+    def judge(self, packet: Packet) -> Verdict:
+        """Decide about a packet that is about to enter the queue."""
+        refs = (ctypes.byref(each) for each in (self.state, self.table, self.bins))
         given = layout.fq_queue_law_input(**asdict(packet))
-        return int(self.library.fq_host_judge(*self.refs, ctypes.byref(given)))
+        return Verdict(library().fq_host_judge(self._law(), *refs, ctypes.byref(given)))
 
-    def entered(self, hash_: int, segments: int) -> None:
-        self.library.fq_host_entered(self.refs[3], ctypes.c_uint32(hash_), ctypes.c_uint32(segments))
+    def entered(self, hash_: int, segments: int = 1) -> None:
+        """A packet that passed or was marked has entered the queue: for SFB."""
+        library().fq_host_entered(ctypes.byref(self.bins), ctypes.c_uint32(hash_), ctypes.c_uint32(segments))
 
-    def left(self, hash_: int, segments: int) -> None:
-        self.library.fq_host_left(self.refs[3], ctypes.c_uint32(hash_), ctypes.c_uint32(segments))
+    def left(self, hash_: int, segments: int = 1) -> None:
+        """... has left it."""
+        library().fq_host_left(ctypes.byref(self.bins), ctypes.c_uint32(hash_), ctypes.c_uint32(segments))
 
+    def target(self, samples: int) -> int:
+        """AFCD's target of a flow with so many samples, ns."""
+        return int(library().fq_host_afcd_target(self._law(), ctypes.byref(self.state), samples))
 
-def _codel(state: Any) -> dict[str, int]:
-    return {name: int(getattr(state, name)) for name in CODEL}
-
-
-def state_of(law: QueueLaw) -> dict[str, Any]:
-    """The state of a twin, as :func:`compiled_state` has that of the C law."""
-    found: dict[str, Any] = {name: int(getattr(law, name, 0)) for name in STATE}
-    found["counts"] = asdict(law.counts)
-    found["codel"] = _codel(law.codel) if hasattr(law, "codel") else dict.fromkeys(CODEL, 0)
-    slots = getattr(law, "slots", {})
-    found["slots"] = {n: each.first_above_ns for n, each in slots.items() if each.first_above_ns}
-    mean = getattr(law, "mean", None)
-    found["mean"] = (mean.samples_q16, mean.at) if mean else (0, 0)
-    recent = getattr(law, "recent", {})
-    found["recent"] = {n: (each.samples_q16, each.at) for n, each in recent.items() if each.samples_q16}
-    for name in ("samples", "shadow", "queued", "p_q16"):
-        found[name] = {n: each for n, each in enumerate(getattr(law, name, ())) if each}
-    return found
+    def least_passing(self, packet: Packet) -> int:
+        """The least random number with which a packet passes, by search; it changes nothing."""
+        kept = [(each, bytes(each)) for each in (self.state, self.table, self.bins)]
+        low, high = 0, ONE
+        while low < high:
+            middle = (low + high) // 2
+            passed = self.judge(replace(packet, random=min(middle, ONE - 1))) == Verdict.PASS
+            low, high = (low, middle) if passed else (middle + 1, high)
+            for each, data in kept:
+                ctypes.memmove(ctypes.byref(each), data, len(data))
+        return low
 
 
-def compiled_state(state: Any, flows: Any, bins: Any) -> dict[str, Any]:
-    """The state of a law in the structures of the layout; tables with what is not 0."""
-    found: dict[str, Any] = {name: getattr(state, name) for name in STATE}
-    found["counts"] = {name: getattr(state.counts, name) for name in COUNTS}
-    found["codel"] = _codel(state.codel)
-    found["slots"] = {n: each for n, each in enumerate(flows.first_above_ns) if each}
-    found["mean"] = (state.mean.samples_q16, state.mean.at)
-    recent = enumerate(flows.recent)
-    found["recent"] = {n: (each.samples_q16, each.at) for n, each in recent if each.samples_q16}
-    tables = {"samples": flows.samples, "shadow": flows.shadow, "queued": bins.queued, "p_q16": bins.p_q16}
-    for name, table in tables.items():
-        found[name] = {n: each for n, each in enumerate(table) if each}
-    return found
-
-
-def agree(
-    library: ctypes.CDLL, made: QueueLawParameters, trace: Iterable[Packet], every: int = 1
-) -> QueueLaw:
-    """Drive a law and its compiled form with the same packets: verdicts must be equal, and states after each
-    ``every`` packets. SFB's packets that passed are in the queue until later ones find less.
+def run(
+    parameters: QueueLawParameters, trace: Iterable[Packet]
+) -> Iterator[tuple[HostQueueLaw, Packet, Verdict]]:
+    """A law, after each packet of a trace, and its verdict. SFB's packets that passed are in the queue until
+    later ones find less.
     """
-    law, compiled = make_law(made), CompiledQueueLaw(library, made)
+    law = HostQueueLaw(parameters)
     waiting: list[Packet] = []
-    for number, packet in enumerate(trace):
-        verdicts = law.judge(packet), compiled.judge(packet)
-        assert verdicts[0] == verdicts[1], (number, packet)
-        if isinstance(law, Sfb):
-            if verdicts[0] != 1:
+    for packet in trace:
+        verdict = law.judge(packet)
+        if parameters.kind == QueueLawKind.SFB:
+            if verdict != Verdict.DROP:
                 waiting.append(packet)
                 law.entered(packet.hash, packet.segments)
-                compiled.entered(packet.hash, packet.segments)
             while waiting and sum(each.len for each in waiting) > packet.backlog:
                 done = waiting.pop(0)
                 law.left(done.hash, done.segments)
-                compiled.left(done.hash, done.segments)
-        if number % every == 0:
-            assert state_of(law) == compiled_state(compiled.state, compiled.flows, compiled.bins)
-    assert state_of(law) == compiled_state(compiled.state, compiled.flows, compiled.bins)
-    return law
+        yield law, packet, verdict

@@ -80,4 +80,4 @@ class Network:
 
     def shown(self, port: PortKey) -> tuple[str | None, str | None]:
         shown = self.windows.engine.display(port)
-        return shown.where, shown.fallback
+        return shown.where, shown.missing

@@ -13,8 +13,8 @@ from typing import Any
 from bench.program_run import LoadedProgram
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, load_library
-from fairq_ryu.policies.queue_laws import Packet, QueueLawParameters, Sfb, make_law
-from tests.support.host_queue_laws import compiled_state, state_of
+from fairq_ryu.queue_law_spec import QueueLawKind
+from tests.support.host_queue_laws import HostQueueLaw, Packet, QueueLawParameters, Verdict
 
 SOURCE = Path(__file__).with_suffix(".bpf.c")
 HEADER = bytes(14)
@@ -60,36 +60,37 @@ class GivenJudge:
         given = bytes(c_uint32(SLOT)) + bytes(layout.fq_queue_law_input(**asdict(packet)))
         return self._program.run(HEADER + given, 1).verdict
 
-    def state(self) -> dict[str, Any]:
-        """As :func:`tests.support.host_queue_laws.state_of`."""
+    def parts(self) -> tuple[bytes, ...]:
+        """As :attr:`tests.support.host_queue_laws.HostQueueLaw.parts`."""
         entry = self._states.get(c_uint32(SLOT))
         flows, bins = self._flows.get(c_uint32(1)), self._bins.get(c_uint32(1))
         assert entry is not None and flows is not None and bins is not None
-        return compiled_state(entry.state, flows, bins)
+        return bytes(entry.state), bytes(flows), bytes(bins)
 
-    def set_queued(self, queued: list[int]) -> None:
+    def set_queued(self, queued: Any) -> None:
         """The packets in the bins of SFB, which another program counts."""
         bins = self._bins.get(c_uint32(1))
         assert bins is not None
-        bins.queued[:] = queued
+        bins.queued[:] = list(queued)
         self._bins.set(c_uint32(1), bins)
 
     def agrees(self, parameters: QueueLawParameters, trace: list[Packet], every: int) -> None:
-        """Whether it decides about these packets as the twin, and both have the same state after each
+        """Whether it decides about these packets as the law on the host, and both have the same state after
+        each
         ``every`` of them. Of SFB's packets the last 40 that passed are in the queue.
         """
-        law = make_law(parameters)
+        law = HostQueueLaw(parameters)
         self.install(parameters)
         waiting: list[int] = []
         for number, packet in enumerate(trace):
             verdict = law.judge(packet)
             assert self.judge(packet) == verdict, (number, packet)
-            if isinstance(law, Sfb) and verdict != 1:
+            if parameters.kind == QueueLawKind.SFB and verdict != Verdict.DROP:
                 law.entered(packet.hash)
                 waiting.append(packet.hash)
                 if len(waiting) > 40:
                     law.left(waiting.pop(0))
-                self.set_queued(law.queued)
+                self.set_queued(law.bins.queued)
             if number % every == 0:
-                assert self.state() == state_of(law)
-        assert self.state() == state_of(law)
+                assert self.parts() == law.parts
+        assert self.parts() == law.parts

@@ -50,13 +50,11 @@ class RestSite:
         policy: str = "fairq",
         token: str = TOKEN,
         flows: int = 3,
-        where: str = "controller",
         turns: str = "off",
         **values: Any,
     ) -> None:
-        """``where`` the laws run that can run in the switch; ``turns`` of FairQ's."""
-        laws = {(section, "where"): where for section in ("fairq", "fairswitch", "iqm", "sed", "rsed")}
-        laws |= {("fairq", "turns"): turns}
+        """``turns`` of FairQ's."""
+        laws = {("fairq", "turns"): turns}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
         self.log: list[tuple[int, Any]] = []

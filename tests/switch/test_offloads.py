@@ -17,8 +17,8 @@ from fairq_ryu.agent.programs.taildrop import start_taildrop
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.model import Thresholds
 from fairq_ryu.packet.checksum import completed
-from fairq_ryu.policies.queue_laws import QueueLawParameters
 from fairq_ryu.queue_law_spec import QueueLawKind
+from tests.support.host_queue_laws import QueueLawParameters
 from tests.switch import packets, test_acdc
 from tests.switch.packets import Segment
 from tests.switch.queue_rig import take_drops

@@ -1,4 +1,4 @@
-"""The queue laws in the kernel: the same decisions as their twins, CE marks, drops, leases, slots."""
+"""The queue laws in the kernel: the same decisions as on the host, CE marks, drops, leases, slots."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from bench.program_run import UNSPEC, LoadedProgram, Run
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.model import Thresholds
-from fairq_ryu.policies.queue_laws import QueueLawParameters
-from fairq_ryu.policies.queue_laws.flow_hash import flow_hash
 from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, Variant
-from tests.support.host_queue_laws import busy_trace
+from tests.support.flow_hash import flow_hash
+from tests.support.host_queue_laws import QueueLawParameters, busy_trace
 from tests.support.queue_law_run import GivenJudge, compile_run
 from tests.switch import packets
 from tests.switch.packets import Segment
@@ -137,7 +136,7 @@ CASES += [(kind, each) for kind in (QueueLawKind.AFQ, QueueLawKind.AFCD) for eac
 
 
 @pytest.mark.parametrize(("kind", "variant"), CASES)
-def test_ebpf_and_python_agree_bit_for_bit(judge: GivenJudge, kind: QueueLawKind, variant: Variant) -> None:
+def test_kernel_and_host_agree_bit_for_bit(judge: GivenJudge, kind: QueueLawKind, variant: Variant) -> None:
     parameters = QueueLawParameters(
         kind,
         RATE,

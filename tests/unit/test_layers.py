@@ -118,7 +118,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/deadlines": {MODEL},
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
-    "fairq_ryu/policies/parts": {MODEL, QUEUE_LAW},
+    "fairq_ryu/policies/parts": {MODEL},
     "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {
         ERRORS,

@@ -25,7 +25,7 @@ def test_our_policies_are_found_and_installed():
     found = dict(line.split(" = ") for line in packaging.own_policies())
     windows = ["acdc", "droptail", "fairq", "fairswitch", "fixed", "iqm", "las", "rsed", "sed"]
     queues = ["afcd", "afq", "codel", "mark", "red", "sfb"]
-    papers = ["fairq-paper", "iqm-paper", "rsed-paper", "sed-paper"]
+    papers = ["afcd-paper", "afq-paper", "fairq-paper", "iqm-paper", "rsed-paper", "sed-paper"]
     assert sorted(found) == sorted(windows + queues + papers)
     assert found == {entry.name: entry.value for entry in base.installed() if entry.name in base.own()}
     assert {name: base.find(name).name for name in found} == {name: name for name in found}

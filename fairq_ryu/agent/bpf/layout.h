@@ -31,9 +31,8 @@
 #define FQ_LAW_ACDC       6
 
 /* fq_law.gain, of kind fairq */
-#define FQ_GAIN_PAPER   1
-#define FQ_GAIN_LISTING 2
-#define FQ_GAIN_OURS    3
+#define FQ_GAIN_PAPER 1
+#define FQ_GAIN_OURS  2
 
 /*
  * fq_law.flags. SLOW_START: raise the pool fast until the queue first reaches the target. ANTICIPATE: sed-base

@@ -23,13 +23,11 @@
 
 /*
  * fq_queue_law.flags. ECN: packets that are ECN-capable are marked where others are dropped (kind mark always does).
- * FAIR_GIVEN: afq, afcd: the fair share is fq_queue_law.fair_q16; while that is 0, the samples by the number of flows.
  * BYTES: red: long packets are more likely to be dropped. ABRUPT: red: from max_th on all are.
  */
-#define FQ_QLAW_ECN        1
-#define FQ_QLAW_FAIR_GIVEN 2
-#define FQ_QLAW_BYTES      4
-#define FQ_QLAW_ABRUPT     8
+#define FQ_QLAW_ECN    1
+#define FQ_QLAW_BYTES  2
+#define FQ_QLAW_ABRUPT 4
 
 /* What a law decides about a packet. MARK: only of packets that are ECN-capable. */
 #define FQ_PASS 0
@@ -61,12 +59,10 @@ struct fq_queue_law {
 	__u32 max_p_q32;      /* red: max_p, the probability at max_th */
 	__u32 shadow_packets; /* afq, afcd: b, samples in the shadow buffer, 1 to FQ_SHADOW */
 	__u32 sample_every;   /* afq, afcd: s, one packet of so many is sampled */
-	__u32 fair_q16;       /* afq, afcd, FAIR_GIVEN: m_f, samples; 0: not known yet */
 	__u32 bin_packets; /* sfb: a bin with so many packets in the queue becomes more likely to drop */
-	__u32 bin_most; /* sfb: a bin takes no more packets */
-	__u32 seed;     /* of the hash of flows */
-	__u32 table;    /* afq, afcd: index of its flow table; sfb: of its bins */
-	__u32 pad;
+	__u32 bin_most;     /* sfb: a bin takes no more packets */
+	__u32 seed;         /* of the hash of flows */
+	__u32 table;        /* afq, afcd: index of its flow table; sfb: of its bins */
 	__u16 kind;         /* FQ_QLAW_... */
 	__u16 variant;      /* FQ_VARIANT_... */
 	__u16 flags;        /* FQ_QLAW_... */

@@ -57,17 +57,14 @@ class Refusals:
             return
         law = None if link is None else window_law.refused_law(message)
         if link is not None and law is not None:
-            # Further errors about a law that runs in the controller already are not logged.
-            in_controller = self.windows.law_refused(link, law, time.monotonic())
-            if in_controller:
-                where = f", port {law.law}" if law.law else ""
+            # Further errors about a law that was refused already are not logged.
+            first = self.windows.law_refused(link, law, time.monotonic())
+            if first:
+                where = f"on port {law.law}" if law.law else "by laws of the switch"
                 self.log.warning(
-                    "agent of bridge %s%s: laws run in the controller, because the agent refuses them: %s",
-                    dpid_text(link.dpid),
-                    where,
-                    law.reason,
+                    "agent of bridge %s: no windows %s: %s", dpid_text(link.dpid), where, law.reason
                 )
-            if in_controller is not None:
+            if first is not None:
                 return
         who = f"bridge {dpid_text(dpid)}" if link is None else f"agent of bridge {dpid_text(link.dpid)}"
         self.warn(who, f"{who} refused {refusal.described(message)}")

@@ -105,7 +105,7 @@ class ControllerState:
                     "state": None if seen.shown.state is None else str(seen.shown.state),
                     "incast": seen.shown.incast,
                     "law": seen.shown.where,
-                    "law_fallback": seen.shown.fallback,
+                    "law_missing": seen.shown.missing,
                     **_turns(rule, law),
                     **_queue_law(*windows.queue_laws.shown(port), judged),
                     "tx_bytes": None if traffic is None else traffic.tx_bytes,

@@ -23,6 +23,7 @@ class _Port:
 
     congestion: Congestion = Congestion.NOM
     incast: bool = False
+    law_missing: str | None = None
 
 
 _CALM = _Port()
@@ -65,6 +66,13 @@ class EventReporter:
             self._ports.setdefault(key, _Port()).incast = bool(incast)
             words = "incast: the windows of its flows are limited" if incast else "the incast is over"
             self._sink(Occurrence(Kind.INCAST, f"{self._text(key)}: {words}", key))
+
+    def law_missing(self, key: PortKey, reason: str | None) -> None:
+        """Why the switch does not run the law of a port; None: it does, or there is none."""
+        if self._ports.get(key, _CALM).law_missing != reason:
+            self._ports.setdefault(key, _Port()).law_missing = reason
+            if reason is not None:
+                self._sink(Occurrence(Kind.LAW, f"{self._text(key)} has no windows: {reason}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:
         """A queue has dropped packets."""

@@ -25,6 +25,7 @@ class Kind(StrEnum):
     CNG = "cng"
     NOM = "nom"
     INCAST = "incast"
+    LAW = "law"
     REPIN = "repin"
     LOSS = "loss"
     MISSED = "missed"

@@ -1,4 +1,4 @@
-"""Queue laws at work: which law judges the packets of which port, and fair shares that are worked out here.
+"""Queue laws at work: which law judges the packets of which port.
 
 The law of a port is that of its policy (``queue_law``) or else that of the policy which the setting
 ``queue_law`` names: so a port may have the windows of one policy and the queue law of another. A law is asked
@@ -9,9 +9,8 @@ of all kinds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from fairq_ryu.channel.queue_law import QueueLawState, RefusedQueueLaw
 from fairq_ryu.config.loader import Config
@@ -20,11 +19,10 @@ from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, PortMode, QueueSample
 from fairq_ryu.openflow.pipeline import Message
-from fairq_ryu.policies.base import Policy, fair_share, queue_law
+from fairq_ryu.policies.base import Policy, queue_law
 from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.policies.parts.fair_share import FairShare
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawSpec
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +46,14 @@ def beside(config: Config) -> Policy | None:
     return policy
 
 
-T = TypeVar("T")
-
-
 @dataclass(slots=True)
 class _Port:
-    """``policy``: whose law it is; ``share``: the fair share, if it is worked out here; ``queue``: buffer and
-    rate; ``refused``: why the agent refused the law on this queue.
+    """``policy``: whose law it is; ``queue``: buffer and rate; ``refused``: why the agent refused the law on
+    this queue.
     """
 
     policy: Policy
     spec: QueueLawSpec
-    share: FairShare | None
     queue: tuple[int, int]
     refused: str | None = None
 
@@ -83,14 +77,10 @@ class QueueLaws(WindowPart):
             return link.queue_laws.end(key.port) if self._forget(key) else []
         if port.refused is not None:
             return []
-        spec = port.spec
-        if port.share is not None:
-            port.share.queue_read(sample, link.ports[key.port].queue_law.state, now)
-            spec = replace(spec, fair_q16=port.share.fair_q16)
         # The agent must know that it may write before the law does.
         messages = link.modes.ensure(key.port, PortMode.ACT)
         renew_after = 0.9 * self._engine.renew_after
-        return messages + link.queue_laws.ensure(key.port, spec, self._lease, renew_after, now)
+        return messages + link.queue_laws.ensure(key.port, port.spec, self._lease, renew_after, now)
 
     def _wanted(self, key: PortKey, sample: QueueSample) -> _Port | None:
         """The law that a port should have; None: none."""
@@ -105,9 +95,7 @@ class QueueLaws(WindowPart):
             return None
         known, queue = self._known(key), (sample.limit, sample.rate)
         if known is None or known.policy is not policy or known.spec != spec:
-            given = QueueLawFlags.FAIR_GIVEN in spec.flags
-            share = self._ask(policy, key, fair_share) if given else None
-            known = _Port(policy, spec, share, queue)
+            known = _Port(policy, spec, queue)
             self._ports.setdefault(key.dpid, {})[key] = known
         elif known.queue != queue:
             known.queue, known.refused = queue, None  # on another queue, the agent may run the law
@@ -121,14 +109,11 @@ class QueueLaws(WindowPart):
         return self._ports.get(key.dpid, {}).pop(key, None) is not None
 
     def _law_of(self, policy: Policy, key: PortKey) -> QueueLawSpec | None:
-        return self._ask(policy, key, queue_law)
-
-    def _ask(self, policy: Policy, key: PortKey, method: Callable[[Policy, PortKey], T | None]) -> T | None:
-        """What a policy answers; None if it fails: others write policies, and other ports need the answer."""
+        """None also if the policy fails: others write policies, and other ports need the answer."""
         if any(each is policy for each in self._failed):
             return None
         try:
-            return method(policy, key)
+            return queue_law(policy, key)
         except Exception:
             log.exception(
                 "policy %s failed on port %s: its ports have no queue law until the policy is changed",
@@ -173,20 +158,11 @@ class QueueLaws(WindowPart):
         """Its laws end with it."""
         self._ports.pop(dpid, None)
 
-    # Polling, and displays
-
-    def interval(self, link: AgentLink) -> float | None:
-        """The interval at which the queues of a switch must be read for fair shares that are worked out here,
-        seconds; None: there are none.
-        """
-        ports = self._ports.get(link.dpid, {}).values()
-        sharing = (port for port in ports if port.share is not None and port.refused is None)
-        return min((port.policy.interval for port in sharing), default=None)
+    # Displays
 
     def request(self, link: AgentLink, now: float) -> list[Message]:
         """Request the states of a switch's laws, if that is due."""
-        interval = self.interval(link)
-        return link.queue_laws.request(_LOOK_INTERVAL if interval is None else 0.9 * interval, now)
+        return link.queue_laws.request(_LOOK_INTERVAL, now)
 
     def shown(self, key: PortKey) -> tuple[QueueLawSpec | None, str | None]:
         """The law that a port should have, and why the agent does not run it; None: it does, or there is

@@ -189,9 +189,7 @@ class WindowController:
         self.engine.look_interval = polling_pace.look_interval(ports, self.lease)
         if any(self.recovery.used(key) for key in busy):
             return _RECOVERY_INTERVAL
-        found = [self.engine.poll_interval(busy)] if busy else []
-        shares = self.queue_laws.interval(link)
-        return min(found if shares is None else [*found, shares], default=None)
+        return self.engine.poll_interval(busy) if busy else None
 
     def records_interval(self, link: AgentLink, wanted: float, idle_timeout: float) -> float:
         """The interval at which flows that send are reported again, seconds: ``wanted``, or longer where
@@ -261,12 +259,12 @@ class WindowController:
                 self._reporter.incast(key, self.engine.incast(key))
 
     def law_refused(self, link: AgentLink, refused: RefusedLaw, now: float) -> bool | None:
-        """An agent has refused a law. Returns whether the law runs in the controller because of that: not if
-        it did so before, or if the law is requested again. None: no law of a policy is concerned.
+        """An agent has refused a law. Returns whether ports have no windows because of that: not if they had
+        none before, or if the law is requested again. None: no law of a policy is concerned.
         """
         key = PortKey(link.dpid, refused.law)
         if not self.engine.in_switch(key):
-            return False if self.engine.fallback(key) is not None else None
+            return False if self.engine.law_missing(key) is not None else None
         if refused.conflict is Conflict.OTHERS and link.window_laws.conflict(refused.law):
             self.engine.law_lost(key)
             return False
@@ -330,6 +328,7 @@ class WindowController:
                 sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
+            self._reporter.law_missing(key, self.engine.law_missing(key))
             for part in self._parts:
                 link.send(part.queue_read(link, key, sample, now))
 

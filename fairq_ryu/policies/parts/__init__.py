@@ -1,4 +1,4 @@
-"""The parts that laws consist of: GIF table, half-open limits, linger, typical segments, RTT, allocation; and
+"""The parts that laws consist of: GIF table, half-open limits, typical segments, RTT, allocation; and
 of the engine: installed rules, sampling.
 
 May import model only. A part is pure, and knows neither settings nor the engine: time is an argument.

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from fairq_ryu.model import LARGEST_WINDOW, FlowKey
 
+# A flow that is sending gets less than it needs if at least this fraction of it is left.
+_KEEP = 0.5
+
 
 class DeadlineFlow(NamedTuple):
     """A flow with a deadline. ``need``: the window with which it meets the deadline, bytes; ``max_window``:
@@ -30,21 +33,6 @@ class BestEffortFlow(NamedTuple):
     step: int
 
 
-class AllocationRules(NamedTuple):
-    """``base``: window of each best-effort flow, segments; ``partial``: a deadline flow that needs more than
-    the rest of the total gets the rest; ``keep``: a flow that is already sending gets it if it is at least
-    this fraction of its need (1: never). ``floors``: the window, which is at least a segment, is subtracted
-    from the total instead of the need. ``spare``: without best-effort flows, the final rest goes to the
-    deadline flows; otherwise it is not used.
-    """
-
-    base: int = 1
-    partial: bool = False
-    keep: float = 1.0
-    floors: bool = False
-    spare: bool = False
-
-
 def round_up(size: float, step: int) -> int:
     """The size, rounded up to a multiple of the window step."""
     return math.ceil(size / step) * step
@@ -59,28 +47,27 @@ def allocate(
     total: float,
     deadline_flows: Sequence[DeadlineFlow],
     best_effort: Sequence[BestEffortFlow],
-    rules: AllocationRules,
+    base: int = 1,
 ) -> dict[FlowKey, int]:
-    """A window for each flow; 0 pauses it, any other is at least a segment. ``deadline_flows`` in EDF order.
+    """A window for each flow; 0 pauses it, any other is at least a segment. ``deadline_flows`` in EDF order;
+    ``base``: window of each best-effort flow, segments.
 
     The paper's steps 2 to 4: base windows for all best-effort flows; then to each deadline flow in turn its
-    need, if the rest of the total suffices, or else nothing; the final rest goes to the best-effort flows in
-    equal parts. A deadline flow whose need is not met in full gets nothing if an earlier one that needs no
-    more was refused. Without best-effort flows, ``spare`` is given first to flows that were granted a window,
-    in their order and up to what each can use, and then to flows that were refused.
+    need, at least a segment, if the rest of the total suffices, or else nothing; the final rest goes to the
+    best-effort flows in equal parts. A flow that is sending gets the rest, in place of a pause, if that is at
+    least `_KEEP` of its need. A deadline flow whose need is not met in full gets nothing if an earlier one
+    that needs no more was refused. Without best-effort flows, the final rest is given first to flows that
+    were granted a window, in their order and up to what each can use, and then to flows that were refused.
     """
-    bases = {share.flow: base_window(share.mss, share.step, rules.base) for share in best_effort}
+    bases = {share.flow: base_window(share.mss, share.step, base) for share in best_effort}
     left = max(0.0, total - sum(bases.values()))
     windows: dict[FlowKey, int] = {}
     least_refused = math.inf
     for demand in deadline_flows:
-        cost = max(demand.need, demand.mss) if rules.floors else demand.need
+        cost = max(demand.need, demand.mss)
         if cost <= left and demand.need < least_refused:
             granted = cost
-        elif demand.need < least_refused and (
-            (rules.partial and left >= demand.mss)
-            or (demand.sending and rules.keep < 1 and left > 0 and left >= rules.keep * demand.need)
-        ):
+        elif demand.need < least_refused and demand.sending and left > 0 and left >= _KEEP * demand.need:
             granted = left
         else:
             least_refused = min(least_refused, demand.need)
@@ -88,7 +75,7 @@ def allocate(
             continue
         left -= granted
         windows[demand.flow] = _as_window(granted, demand)
-    if rules.spare and not best_effort:
+    if not best_effort:
         _distribute_spare(left, deadline_flows, windows)
     extra = left / len(best_effort) if best_effort else 0.0
     for share in best_effort:

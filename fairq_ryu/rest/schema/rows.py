@@ -66,10 +66,12 @@ class PortRow(Row):
         "window that is in force for every flow of the port; null: none", "bytes"
     )
     law: Literal["switch", "controller"] | None = described(
-        "where the law of the port runs: `switch` or `controller`; null: the port has no queue of known size"
+        "where the law of the port runs: `switch` or `controller`; null: the port has no queue of known "
+        "size, or the switch does not run its law"
     )
-    law_fallback: str | None = described(
-        "why the law runs in the controller although the policy has one for the switch; null: it does not"
+    law_missing: str | None = described(
+        "why the switch does not run the law of the policy, so that the port has no windows; null: it runs "
+        "it, or the policy has none for the switch"
     )
     turns_waiting: Count | None = described(
         "new connections that wait for their turn, with their SYN or SYN-ACK or with a closed window; null: "

@@ -9,7 +9,19 @@ from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, Switch
 
 Value = int | float | bool | str
 EventKind = Literal[
-    "cng", "nom", "incast", "repin", "loss", "missed", "met", "unsent", "bridge", "agent", "policy", "mode"
+    "cng",
+    "nom",
+    "incast",
+    "law",
+    "repin",
+    "loss",
+    "missed",
+    "met",
+    "unsent",
+    "bridge",
+    "agent",
+    "policy",
+    "mode",
 ]
 
 
@@ -82,7 +94,8 @@ class EventRow(Row):
     time: float = described("time of the event, Unix time", "s")
     kind: EventKind = described(
         "`cng`: a queue became congested; `nom`: it is no longer congested; `incast`: IQM began "
-        "or stopped limiting flows; `repin`: a connection got another path; `loss`: a queue "
+        "or stopped limiting flows; `law`: the switch does not run the law of a port, which has no windows; "
+        "`repin`: a connection got another path; `loss`: a queue "
         "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
         "flow arrived before its deadline; `unsent`: a flow that an application announced ended "
         "without sending, or before all announced bytes were acknowledged; `bridge`, `agent`: one "

@@ -25,6 +25,7 @@ from tests.support.agent_peer import Peer, role
 from tests.support.fakes import DATAPATH, FakeDatapath
 
 FAIRQ = LawSpec(LawKind.FAIRQ)
+UNSTABLE = LawSpec(LawKind.FAIRQ, Gain.PAPER, target_ppm=10_000)
 LIMITS = QueueLimits("netem", 125_000, 25_000_000)
 
 
@@ -156,32 +157,34 @@ def test_every_parameter_has_its_bounds(data: FakeDatapath, name: str) -> None:
 
 def test_a_law_that_would_not_settle_is_refused_with_its_numbers(data: FakeDatapath) -> None:
     table = LawTable(data, 8)
-    listing = LawSpec(LawKind.FAIRQ, Gain.LISTING)
-    assert loop_gain(listing, LIMITS) == pytest.approx((0.001 + 0.00125) / 0.0016)
-    table.set(SetLaw(LawCommand.ADD, 1, listing))
-    with pytest.raises(OpenFlowError, match=r"loop gain times round trip is 1.41, more than 1 "):
+    assert loop_gain(UNSTABLE, LIMITS) == pytest.approx(1460 / 1250)
+    table.set(SetLaw(LawCommand.ADD, 1, UNSTABLE))
+    with pytest.raises(OpenFlowError, match=r"loop gain times round trip is 1.17, more than 1 "):
         table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
     assert data.laws == data.installed == {}
-    slower = dataclasses.replace(listing, interval_us=2000)
-    table.set(SetLaw(LawCommand.MODIFY, 1, slower))
+    table.set(SetLaw(LawCommand.MODIFY, 1, dataclasses.replace(UNSTABLE, target_ppm=20_000)))
     table.install_rule(1, WindowRule(WindowKind.LAW, 1), 10, 0)
     with pytest.raises(OpenFlowError, match="loop gain"):
-        table.set(SetLaw(LawCommand.MODIFY, 1, listing))
-    assert data.laws[1][1].interval_ns == 2_000_000
+        table.set(SetLaw(LawCommand.MODIFY, 1, UNSTABLE))
+    assert data.laws[1][1].target == 2_500
 
 
 def test_an_update_that_overshoots_is_refused_however_rare_it_is() -> None:
-    """A target of less than a segment: each update moves the queue by more than its distance."""
-    paper = LawSpec(LawKind.FAIRQ, Gain.PAPER, target_ppm=10_000)
-    assert loop_gain(paper, QueueLimits("htb", 60_000, 25_000_000)) == pytest.approx(1460 / 600)
+    """A target of less than a segment: each update moves the queue by more than its distance. A long round
+    trip makes it worse.
+    """
+    limits = QueueLimits("htb", 60_000, 25_000_000)
+    assert loop_gain(UNSTABLE, limits) == pytest.approx(1460 / 600)
+    far = dataclasses.replace(UNSTABLE, base_rtt_us=16_000)
+    assert loop_gain(far, limits) == pytest.approx((0.016 + 600 / 25e6) / 0.0016 * 1460 / 600)
 
 
 def test_a_controller_gets_the_numbers(peer: Peer, data: FakeDatapath) -> None:
-    peer.ask(add(1, LawSpec(LawKind.FAIRQ, Gain.LISTING)))
+    peer.ask(add(1, UNSTABLE))
     (answer,) = peer.ask(law_rule(1, 1))
     refused = window_law.refused_law(answer)
     assert refused is not None and (refused.law, refused.conflict) == (1, window_law.Conflict.REFUSED)
-    assert "1.41, more than 1 (buffer 125000 bytes, 200000000 bit/s, T 200 us, M 8," in refused.reason
+    assert "1.17, more than 1 (buffer 125000 bytes, 200000000 bit/s, T 200 us, M 8," in refused.reason
 
 
 def test_a_law_that_the_kernel_refuses_leaves_the_former(data: FakeDatapath) -> None:

@@ -14,22 +14,11 @@ from fairq_ryu.agent.law_table import parameters as in_force
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.turn_room import FirstWindows, Room, frame_of, half_open, still_expected
 from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
-from fairq_ryu.policies.switch_laws import Law, LawParameters
-from tests.support.host_laws import build, parameters
+from tests.support.host_laws import HostLaw, fq_law, library
+from tests.support.law_traces import parameters
 from tests.unit.agent.test_turns import EMPTY
 
 S = 1_000_000_000
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    found = build(layout.BPF_DIR, tmp_path_factory.mktemp("turns"))
-    found.fq_host_first_window.restype = ctypes.c_uint32
-    found.fq_host_floor.restype = ctypes.c_uint32
-    found.fq_host_hold.restype = ctypes.c_uint64
-    found.fq_host_expected.restype = ctypes.c_uint32
-    found.fq_host_half_open.restype = ctypes.c_uint32
-    return found
 
 
 BYTES = st.integers(0, 1 << 30)
@@ -50,9 +39,9 @@ BYTES = st.integers(0, 1 << 30)
         allowance=st.integers(1, 500),
     )
 )
-def test_both_twins_see_the_same_room(library: Any, room: Room) -> None:
+def test_both_twins_see_the_same_room(room: Room) -> None:
     given_room = layout.STRUCTS["fq_room"](**room._asdict())
-    assert bool(library.fq_host_has_room(ctypes.byref(given_room))) == room.has_room
+    assert bool(library().fq_host_has_room(ctypes.byref(given_room))) == room.has_room
 
 
 def test_the_room_is_that_of_the_buffer() -> None:
@@ -73,7 +62,7 @@ def test_the_room_is_that_of_the_buffer() -> None:
 
 @settings(max_examples=300)
 @given(
-    parameters(LawParameters, LawKind),
+    parameters(),
     st.integers(1, 200_000_000),
     st.lists(
         st.tuples(
@@ -83,48 +72,42 @@ def test_the_room_is_that_of_the_buffer() -> None:
     ),
 )
 def test_first_windows_are_expected_for_the_hold_and_at_most_twice_as_long(
-    library: Any, values: Any, hold: int, steps: Any
+    values: Any, hold: int, steps: Any
 ) -> None:
     """Whatever the port sends meanwhile."""
-    law = layout.STRUCTS["fq_law"](rate=values.rate, limit=values.limit)
+    law = layout.STRUCTS["fq_law"](rate=values["rate"], limit=values["limit"])
     state, of_law = layout.STRUCTS["fq_turns"](hold_ns=hold), layout.STRUCTS["fq_law_state"]()
     admitted: list[tuple[int, int]] = []
     twin = FirstWindows()
     now = 10**12
     for elapsed, first in steps:
         now += elapsed
-        found = library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
+        found = library().fq_host_expected(ctypes.byref(law), ctypes.byref(state), ctypes.c_uint64(now))
         age = now - state.expected_ns
-        assert found == still_expected(state.expected, state.earlier, values.limit, age, hold)
+        assert found == still_expected(state.expected, state.earlier, values["limit"], age, hold)
         surely = sum(each for at, each in admitted if now - at < hold)
         at_most = sum(each for at, each in admitted if now - at < 2 * hold)
-        assert min(surely, values.limit) <= found <= min(at_most, values.limit)
-        assert found == twin.still_expected(hold, values.limit, now)
-        twin.add(first, hold, values.limit, now)
+        assert min(surely, values["limit"]) <= found <= min(at_most, values["limit"])
+        assert found == twin.still_expected(hold, values["limit"], now)
+        twin.add(first, hold, values["limit"], now)
         state.first = first
-        library.fq_host_admit(
+        library().fq_host_admit(
             ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state), ctypes.c_uint64(now)
         )
         admitted.append((now, first))
 
 
 @settings(max_examples=300)
-@given(parameters(LawParameters, LawKind), BYTES, st.integers(0, 9000), st.integers(1, 5000), st.booleans())
+@given(parameters(), BYTES, st.integers(0, 9000), st.integers(1, 5000), st.booleans())
 def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
-    library: Any, values: Any, pool: int, segment: int, flows: int, young: bool
+    values: Any, pool: int, segment: int, flows: int, young: bool
 ) -> None:
-    law = Law(values)
-    law.pool, law.segment = pool << 8, segment
-    compiled = layout.STRUCTS["fq_law"](
-        **{name: getattr(values, name) for name in LawParameters.__dataclass_fields__}
-    )
-    state = layout.STRUCTS["fq_law_state"](pool=pool << 8, segment=segment)
-    found = library.fq_host_first_window(
-        ctypes.byref(compiled), ctypes.byref(state), flows, flows if young else 1
-    )
+    law, youngest = HostLaw(fq_law(**values)), flows if young else 1
+    law.state.pool, law.state.segment = pool << 8, segment
+    found = library().fq_host_first_window(*law.refs, flows, youngest)
     size = segment or 1460
-    window = max(min(law.window(flows, flows if young else 1, 0, size), values.first_window * size), size)
-    floor = library.fq_host_floor(ctypes.byref(compiled), ctypes.byref(state), flows, flows if young else 1)
+    window = max(min(law.window(flows, youngest, 0, size), values["first_window"] * size), size)
+    floor = library().fq_host_floor(*law.refs, flows, youngest)
     assert found == max(min(window + -(-window // size) * 66, 1 << 30), floor)
     assert floor >= frame_of(size)
 
@@ -140,11 +123,11 @@ def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
     ],
 )
 def test_a_flow_counts_with_the_minimum_that_its_law_grants(
-    library: Any, kind: LawKind, flows: int, young: int, segments: int
+    kind: LawKind, flows: int, young: int, segments: int
 ) -> None:
     law = layout.STRUCTS["fq_law"](kind=kind, floor_segments=2, limit=125_000, first_window=10)
     state = layout.STRUCTS["fq_law_state"](segment=1460)
-    found = library.fq_host_floor(ctypes.byref(law), ctypes.byref(state), flows, young)
+    found = library().fq_host_floor(ctypes.byref(law), ctypes.byref(state), flows, young)
     assert found == segments * frame_of(1460)
 
 
@@ -153,25 +136,25 @@ def test_a_flow_counts_with_the_minimum_that_its_law_grants(
     [(6_250_000, 0, 21), (6_250_000, 10, 30), (6_250_000, 300, 40), (125_000, 0, 200), (0, 0, 1)],
 )
 def test_a_first_window_comes_behind_the_queue_and_a_round_trip_later(
-    library: Any, rate: int, rtt_ms: int, hold_ms: int
+    rate: int, rtt_ms: int, hold_ms: int
 ) -> None:
     law = layout.STRUCTS["fq_law"](limit=125_000, rate=rate, base_rtt_ns=S // 1000)
     state = layout.STRUCTS["fq_law_state"](rtt_ns=rtt_ms * S // 1000)
-    assert library.fq_host_hold(ctypes.byref(law), ctypes.byref(state)) == hold_ms * S // 1000
+    assert library().fq_host_hold(ctypes.byref(law), ctypes.byref(state)) == hold_ms * S // 1000
 
 
-def test_a_flood_leaves_no_room_behind_it_for_longer_than_twice_the_hold(library: Any) -> None:
+def test_a_flood_leaves_no_room_behind_it_for_longer_than_twice_the_hold() -> None:
     """A thousand first windows are expected, of which none comes; the port is free after 40 ms."""
     law = layout.STRUCTS["fq_law"](rate=6_250_000, limit=125_000)
     of_law, now = layout.STRUCTS["fq_law_state"](), 10**12
     state = layout.STRUCTS["fq_turns"](first=14_600, hold_ns=S // 50)
     pointers = ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state)
     for _ in range(1000):
-        library.fq_host_admit(*pointers, ctypes.c_uint64(now))
+        library().fq_host_admit(*pointers, ctypes.c_uint64(now))
     assert state.expected == 125_000
     for after, left in ((S // 25 - 1, 125_000), (S // 25, 0)):
         at = ctypes.c_uint64(now + after)
-        assert library.fq_host_expected(ctypes.byref(law), ctypes.byref(state), at) == left
+        assert library().fq_host_expected(ctypes.byref(law), ctypes.byref(state), at) == left
 
 
 def test_nobody_waits_when_the_allowance_is_used_up() -> None:
@@ -188,7 +171,7 @@ EVENTS = st.lists(
 
 @settings(max_examples=300)
 @given(EVENTS)
-def test_both_twins_count_the_same_incomplete_handshakes(library: Any, events: Any) -> None:
+def test_both_twins_count_the_same_incomplete_handshakes(events: Any) -> None:
     """Against a model: those of the last window that began, less those that were completed in it."""
     law, state = layout.STRUCTS["fq_law"](limit=125_000), layout.STRUCTS["fq_turns"]()
     of_law = layout.STRUCTS["fq_law_state"](proven=5)
@@ -202,22 +185,22 @@ def test_both_twins_count_the_same_incomplete_handshakes(library: Any, events: A
                 continue
             if now - began >= 10 * S:
                 began, begun, proven = now, 0, 0
-            library.fq_host_admit(
+            library().fq_host_admit(
                 ctypes.byref(law), ctypes.byref(of_law), ctypes.byref(state), ctypes.c_uint64(now)
             )
             begun += 1
         wanted = max(begun - proven, 0) if now - began < 10 * S else 0
-        found = library.fq_host_half_open(ctypes.byref(state), ctypes.byref(of_law), ctypes.c_uint64(now))
+        found = library().fq_host_half_open(ctypes.byref(state), ctypes.byref(of_law), ctypes.c_uint64(now))
         twin = half_open(state.begun, state.begun_ns, of_law.proven - state.proven, now)
         assert found == twin == wanted
 
 
-def test_another_law_starts_its_count_again(library: Any) -> None:
+def test_another_law_starts_its_count_again() -> None:
     """Then fewer handshakes are complete than before: none of those that began counts as complete."""
     state = layout.STRUCTS["fq_turns"](begun=9, begun_ns=10**12, proven=50)
     of_law = layout.STRUCTS["fq_law_state"](proven=3)
     at = ctypes.c_uint64(10**12 + 1)
-    assert library.fq_host_half_open(ctypes.byref(state), ctypes.byref(of_law), at) == 9
+    assert library().fq_host_half_open(ctypes.byref(state), ctypes.byref(of_law), at) == 9
     assert half_open(9, 10**12, 3 - 50, 10**12 + 1) == 9
 
 

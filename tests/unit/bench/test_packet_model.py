@@ -5,21 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bench.laws import Network, specs, volleys
-from bench.packet_model import HEADERS, MSS, Bottleneck, SwitchLaw, compile_laws
+from bench.packet_model import HEADERS, MSS, Bottleneck, switch_law
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
 
 FAST = Network(1e9, 200, 125_000)
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    return compile_laws(tmp_path_factory.mktemp("laws"))
-
-
-def law_of(library, name):
-    spec = specs(FAST)[name]
-    return SwitchLaw(library, parameters(spec, QueueLimits("model", FAST.buffer, int(FAST.rate / 8))))
+def law_of(name):
+    return switch_law(parameters(specs(FAST)[name], QueueLimits("model", FAST.buffer, int(FAST.rate / 8))))
 
 
 def test_one_flow_on_an_empty_port_takes_its_time():
@@ -41,29 +35,29 @@ def test_what_does_not_fit_is_dropped_and_sent_again():
     assert port.drops > 0 and port.peak <= port.buffer
 
 
-@pytest.mark.parametrize("name", ["fairq paper", "fairq listing", "fairq ours", "fairswitch", "las"])
-def test_the_queue_is_at_its_target_and_the_link_is_busy(library, name):
-    found = volleys(FAST, law_of(library, name))
+@pytest.mark.parametrize("name", ["fairq paper", "fairq ours", "fairswitch", "las"])
+def test_the_queue_is_at_its_target_and_the_link_is_busy(name):
+    found = volleys(FAST, law_of(name))
     target = 0.15 if name == "las" else 0.25
     assert found.queue == pytest.approx(target, abs=0.02)
     assert found.goodput > 0.99
     assert found.unfinished == 0
 
 
-def test_las_serves_a_volley_sooner_than_fairq_and_its_last_mouse_no_later(library):
-    las, fairq = (volleys(FAST, law_of(library, name)) for name in ("las", "fairq ours"))
+def test_las_serves_a_volley_sooner_than_fairq_and_its_last_mouse_no_later():
+    las, fairq = (volleys(FAST, law_of(name)) for name in ("las", "fairq ours"))
     assert las.mean < fairq.mean and las.p99 < fairq.p99
     assert las.drops == 0
 
 
 @pytest.mark.parametrize("name", ["fairq ours", "las"])
 @pytest.mark.parametrize("rate", [50e6, 200e6])
-def test_a_lone_flow_with_a_long_round_trip_fills_the_link_with_default_settings(library, name, rate):
+def test_a_lone_flow_with_a_long_round_trip_fills_the_link_with_default_settings(name, rate):
     """The laws assume a round trip of 1 ms. A flow with 20 ms waits longer for the answer to its last window,
     and needs a pool of what is on the way in 20 ms.
     """
     spec = specs(Network(rate, 1000, 125_000))[name]
-    law = SwitchLaw(library, parameters(spec, QueueLimits("model", 125_000, int(rate / 8))))
+    law = switch_law(parameters(spec, QueueLimits("model", 125_000, int(rate / 8))))
     port = Bottleneck(rate, 20_000_000, 125_000, law)
     flow = port.start(port.now)
     port.run(port.now + 2_000_000_000)

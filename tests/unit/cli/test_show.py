@@ -230,13 +230,13 @@ def test_ports_of_several_policies(controller, lines):
 
 
 def test_laws_that_the_switch_should_run_and_does_not(controller, lines):
-    fallen = {**PORT, "law": "controller", "law_fallback": "it has no window laws"}
-    fine = {**PORT, "law": "switch", "law_fallback": None}
+    fallen = {**PORT, "law": None, "law_missing": "it has no window laws"}
+    fine = {**PORT, "law": "switch", "law_missing": None}
     controller.say({"ports": [fallen, fine, {**fallen, "port": 4}]})
-    assert lines()[-2:] == ["policy fairq", "law in the controller on 1:3, 1:4: it has no window laws"]
+    assert lines()[-2:] == ["policy fairq", "no windows on 1:3, 1:4: it has no window laws"]
     controller.answers.clear()
     controller.say({"ports": [fallen, {**PORT, "policy": "fixed"}]})
-    assert lines()[-1] == "law in the controller on 1:3: it has no window laws"
+    assert lines()[-1] == "no windows on 1:3: it has no window laws"
 
 
 def test_ports_that_do_not_act(controller, lines):

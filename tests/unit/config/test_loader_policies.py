@@ -188,7 +188,7 @@ def test_a_later_file_s_service_replaces_the_earlier_one(write):
         ("[services]\nport = 80\n", "did you mean [service.NAME]?"),
         ("[droptail]\n", "policy droptail has no settings. Remedy: take section [droptail] out"),
         ("[sed]\ninterval = 1\n", "[sed] interval = 1 s is too long"),
-        ("[iqm]\ninterval = 1\n", "[iqm] interval = 1 s is too long"),
+        ("[fixed]\ninterval = 1\n", "[fixed] interval = 1 s is too long"),
         ("[sed]\nrecovery = both\n", "[sed] has no setting recovery"),
         ("[sed]\nmissed = reset\n", "'reset' is none of demote, pause"),
         ("[rsed]\nrecovery = all\n", "'all' is none of dupack, reinject, both, none"),

@@ -155,7 +155,7 @@ def test_the_numbers_of_ports(controller):
     assert value(found, "fairq_port_congested", port="1") == 0
     assert value(found, "fairq_port_incast", port="3") == 0
     assert [s.labels["port"] for s in found["fairq_port_incast"]] == ["3"]
-    assert value(found, "fairq_port_law_in_switch", **here) == 0
+    assert value(found, "fairq_port_law_in_switch", **here) == 1
     assert [(s.labels["port"], s.value) for s in found["fairq_port_turns_waiting"]] == [("3", 2)]
     turns = {s.labels["outcome"]: s.value for s in found["fairq_port_turns_total"]}
     assert turns == {"released": 4, "overdue": 3, "overflowed": 1}

@@ -1,11 +1,11 @@
-"""The policy AC/DC: what it asks of the switch, and what it does where that is not possible."""
+"""The policy AC/DC: what it asks of the switch."""
 
 from __future__ import annotations
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.law_spec import LawKind, LawSpec, out_of_bounds
-from fairq_ryu.model import PortKey, QueueSample
-from fairq_ryu.policies.base import queue_law, switch_law
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import switch_law
 from fairq_ryu.policies.choice import make
 
 PORT = PortKey(1, 2)
@@ -26,10 +26,3 @@ def test_the_defaults_are_those_of_marking_and_of_rfc_8257() -> None:
 def test_settings_reach_the_law() -> None:
     spec = asked(threshold=65, weight_shift=3, first_window=4, floor_segments=1)
     assert (spec.mark_packets, spec.weight_shift, spec.first_window, spec.floor_segments) == (65, 3, 4, 1)
-
-
-def test_nothing_is_marked_and_without_the_switch_no_window_is_set() -> None:
-    policy = make("acdc", Config())
-    assert queue_law(policy, PORT) is None
-    sample = QueueSample(100_000, 100_000, 125_000, 25_000_000, 0, 9, 0.0)
-    assert policy.port_law(PORT).queue_sampled(sample, 9, 0.0) is None

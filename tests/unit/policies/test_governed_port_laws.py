@@ -19,7 +19,7 @@ UNKNOWN, SHORT, LONG = (QueueSample(0, 0, limit, 1000, 0, 0, 0.0) for limit in (
 
 
 class Chosen:
-    """A policy with a law for the switch; the controller's gives every flow 3000 bytes."""
+    """A policy with a law for the switch."""
 
     name, interval = "chosen", 0.01
 
@@ -31,6 +31,12 @@ class Chosen:
         if isinstance(self.spec, Exception):
             raise self.spec
         return self.spec
+
+
+class Controlled:
+    """A policy whose law the controller runs: 3000 bytes for every flow."""
+
+    name, interval = "controlled", 0.01
 
     def port_law(self, port: PortKey) -> PortLaw:
         class Law(PortLaw):
@@ -73,15 +79,17 @@ def test_flows_and_announcements_are_the_switch_s_business():
     assert not made.wants_progress() and made.thresholds() is None
 
 
-def test_a_refused_law_runs_in_the_controller():
+def test_a_refused_law_leaves_no_windows_and_the_reason():
     made = port()
+    made.flow_started(info(KEY), 0.0)
     made.sampled(SHORT, 0.0)
-    assert rules(made.law_refused("too fast", 0.1)) == [WINDOW]
-    assert (made.display().where, made.display().fallback) == ("controller", "too fast")
+    assert rules(made.law_refused("too fast", 0.1)) == [None]
+    assert (made.display().where, made.display().missing) == (None, "too fast")
     assert made.interval == Chosen.interval
     assert made.law_refused("and once more", 0.2) == []
-    assert made.display().fallback == "too fast"
+    assert made.display().missing == made.missing == "too fast"
     assert rules(made.sampled(SHORT, 0.3)) == []
+    assert made.sampled(UNKNOWN, 0.4) == [] and made.missing is None, "nothing is governed without a queue"
 
 
 @pytest.mark.parametrize("event", ["queue", "policy", "agent"])
@@ -96,14 +104,14 @@ def test_it_is_requested_again_after(event):
         made.switch_gone()
     changes += made.sampled(LONG if event == "queue" else SHORT, 0.3)
     assert rules(changes) == [LAW]
-    assert (made.display().where, made.display().fallback) == ("switch", None)
+    assert (made.display().where, made.display().missing) == ("switch", None)
 
 
-def test_a_policy_of_the_controller_is_no_fallback():
-    made = port(Chosen(None))
+def test_a_policy_of_the_controller_needs_no_laws_of_the_switch():
+    made = port(Controlled())
     assert rules(made.sampled(SHORT, 0.0)) == [WINDOW]
     assert made.law_refused("too fast", 0.1) == []
-    assert (made.display().where, made.display().fallback) == ("controller", None)
+    assert (made.display().where, made.display().missing) == ("controller", None)
 
 
 def test_a_lost_law_is_requested_with_the_next_event():
@@ -113,15 +121,12 @@ def test_a_lost_law_is_requested_with_the_next_event():
     assert rules(made.sampled(SHORT, 0.05)) == [LAW]
     made.law_refused("too fast", 0.1)
     made.law_lost()
-    assert rules(made.sampled(SHORT, 0.15)) == [], "the controller's rule was not lost"
+    assert rules(made.sampled(SHORT, 0.15)) == [], "it is not requested"
 
 
 def test_a_change_of_the_policy_leaves_no_rule_of_the_law():
     class Nothing:
         name, interval = "nothing", 0.01
-
-        def port_law(self, port):
-            return PortLaw()
 
     made = port()
     made.sampled(SHORT, 0.0)
@@ -159,8 +164,8 @@ def test_a_policy_that_fails_to_name_its_law_rests(spec, caplog):
 def test_a_law_that_no_agent_would_accept_is_not_requested(caplog):
     caplog.set_level("WARNING")
     made = port(Chosen(LawSpec(LawKind.FAIRQ, interval_us=-1)))
-    assert rules(made.sampled(SHORT, 0.0)) == [WINDOW]
-    assert made.display().fallback == "interval_us -1 is not between 50 and 10000"
+    assert rules(made.sampled(SHORT, 0.0)) == []
+    assert made.display().missing == "interval_us -1 is not between 50 and 10000"
     made.switch_gone()
     made.sampled(SHORT, 0.1)
     assert {record.levelname for record in caplog.records} == {"WARNING"}

@@ -38,11 +38,6 @@ def test_deadlines_are_used_where_new_connections_take_turns(name):
     assert not takes_announcements(make(name, Config({(name, "turns"): "off"})))
 
 
-def test_there_are_no_turns_where_the_law_runs_in_the_controller():
-    config = Config({("fairq", "turns"): "on", ("fairq", "where"): "controller"})
-    assert not takes_announcements(make("fairq", config))
-
-
 class Foreign:
     """A policy of another package, whose laws are of ``kind``."""
 

@@ -16,7 +16,7 @@ from fairq_ryu.model import (
     WindowPlan,
     WindowRule,
 )
-from fairq_ryu.policies.base import Display, PortLaw
+from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import REST_AFTER_FAILURE, GovernedPort
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.fakes import info
@@ -58,7 +58,7 @@ EVENTS = {
 
 
 class Layered:
-    """A policy with both parts; its law in the controller gives every flow 3000 bytes."""
+    """A policy with both parts."""
 
     name, interval = "layered", INTERVAL
 
@@ -68,17 +68,10 @@ class Layered:
     def switch_law(self, port: PortKey) -> LawSpec:
         return SPEC
 
-    def flow_law(self, port: PortKey) -> Above:
+    def port_law(self, port: PortKey) -> Above:
         assert port == PORT
         self.above.append(Above())
         return self.above[-1]
-
-    def port_law(self, port: PortKey) -> PortLaw:
-        class Whole(PortLaw):
-            def queue_sampled(self, sample, flows, now):
-                return WindowPlan(window=3000, flows={KEY: 6000})
-
-        return Whole()
 
 
 @pytest.fixture
@@ -140,19 +133,22 @@ def test_a_queue_of_unknown_size_has_no_law(policy):
 def test_the_controller_s_part_says_what_it_needs(port):
     assert port.wants_progress() and port.thresholds() == Thresholds(500, 100)
     shown = port.display()
-    assert (shown.target, shown.where, shown.fallback) == (500, "switch", None)
+    assert (shown.target, shown.where, shown.missing) == (500, "switch", None)
     assert port.interval == INTERVAL
     port.flow_ended(KEY, 1.0)
     assert port.interval == LOOK_INTERVAL, "without flows, the switch needs no controller"
 
 
-def test_a_refused_law_is_replaced_whole(port, policy):
+def test_a_refused_law_leaves_no_windows_of_flows_either(port, policy):
     policy.above[0].answer = WindowPlan(flows={KEY: 0})
     port.sampled(KNOWN, 1.0)
     changes = port.law_refused("too fast", 1.1)
-    assert set(changes) == {rule(PORT, 3000), rule(PORT, 6000, KEY, wake=True)}
-    assert (port.display().where, port.display().fallback) == ("controller", "too fast")
-    assert (port.wants_progress(), port.law_reported(True, 1.2), len(policy.above)) == (False, [], 1)
+    assert set(changes) == {rule(PORT, None), rule(PORT, None, KEY, wake=True)}
+    assert (port.display().where, port.display().missing) == (None, "too fast")
+    assert (port.wants_progress(), port.law_reported(True, 1.2)) == (False, [])
+    calls = len(policy.above[0].calls)
+    port.sampled(KNOWN, 1.3)
+    assert len(policy.above[0].calls) == calls
 
 
 def test_a_law_that_another_controller_has_deleted(port, policy):

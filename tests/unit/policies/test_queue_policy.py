@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import sections
 from fairq_ryu.errors import UserError
-from fairq_ryu.model import PortKey, QueueSample
-from fairq_ryu.policies.base import PortLaw, fair_share, queue_law
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import port_law, queue_law, same, switch_law
 from fairq_ryu.policies.choice import make
 from fairq_ryu.queue_law_spec import (
     FRAME,
@@ -35,23 +36,20 @@ def spec(name: str, **settings: object) -> QueueLawSpec:
 def test_a_policy_asks_for_its_law_and_sets_no_windows(name: str) -> None:
     policy = make(name, Config())
     assert spec(name).kind is QueueLawKind[name.upper()] and out_of_bounds(spec(name)) is None
-    sample = QueueSample(0, 0, 125_000, 25_000_000, 0, 1, 0.0)
-    assert type(policy.port_law(PORT)) is PortLaw
-    assert policy.port_law(PORT).queue_sampled(sample, 1, 0.0) is None
+    assert switch_law(policy, PORT) is port_law(policy, PORT) is None
 
 
 def test_other_policies_have_no_queue_law() -> None:
     assert queue_law(make("fairq", Config()), PORT) is None
-    assert fair_share(make("red", Config()), PORT) is None
 
 
 def test_settings_reach_the_law() -> None:
-    given = spec("afq", variant="authors", where="controller", update=0.002, queue_target=0.1, ecn=True)
+    given = spec("afq", variant="authors", update=0.002, queue_target=0.1, ecn=True)
     assert spec("afq").variant is spec("afq", variant="ours").variant is Variant.OURS
     assert given == QueueLawSpec(
         QueueLawKind.AFQ,
         Variant.AUTHORS,
-        QueueLawFlags.ECN | QueueLawFlags.FAIR_GIVEN,
+        QueueLawFlags.ECN,
         update_us=2000,
         target_ppm=100_000,
     )
@@ -81,11 +79,12 @@ def test_contradictions_are_refused() -> None:
         spec("sfb", bin_packets=30)
 
 
-def test_the_controller_reads_the_queue_as_often_as_it_works_out_fair_shares() -> None:
-    assert make("afcd", Config()).interval == 0.25
-    there = Config({("afcd", "where"): "controller", ("afcd", "controller_interval"): 0.05})
-    assert make("afcd", there).interval == 0.05
-    assert fair_share(make("afcd", there), PORT) is not None
+@pytest.mark.parametrize("name", ["afq", "afcd"])
+def test_the_policies_as_published_are_the_paper_s_variant_of_the_same_law(name: str) -> None:
+    assert spec(f"{name}-paper", sample_every=7) == spec(name, variant="paper", sample_every=7)
+    settings = sections()
+    assert settings[f"{name}-paper"].keys() == settings[name].keys() - {"variant"}
+    assert not same(make(name, Config()), make(f"{name}-paper", Config()))
 
 
 # What is worked out from the port

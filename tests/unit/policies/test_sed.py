@@ -24,9 +24,12 @@ from fairq_ryu.model import (
 from fairq_ryu.policies import base
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.engine import PolicyEngine
+from fairq_ryu.policies.layered_port import LayeredPort
 from fairq_ryu.policies.parts.rtt import MeanRtt
 from fairq_ryu.policies.rsed import Rsed
-from fairq_ryu.policies.sed import Sed, SedParameters, SedPort
+from fairq_ryu.policies.sed import Sed
+from fairq_ryu.policies.sed_port import SedPort
+from fairq_ryu.policies.sed_settings import SedParameters
 from tests.support.fakes import info
 
 LIMIT, RATE = 125_000, 25_000_000
@@ -42,8 +45,8 @@ def sample(backlog: int, limit: int = LIMIT, peak: int | None = None, rate: int 
     return QueueSample(backlog, backlog if peak is None else peak, limit, rate, 0, 1, float(backlog))
 
 
-def port(**parameters) -> SedPort:
-    law = SedPort(SedParameters(**parameters))
+def port(drops: bool = False, **parameters) -> SedPort:
+    law = SedPort(SedParameters(**parameters), drops)
     law.queue_sampled(sample(0), 0, 0.0)
     return law
 
@@ -108,7 +111,7 @@ def test_windows_in_congestion_only():
     law.progressed(moving(ENDLESS), 0.01)
     assert law.queue_sampled(sample(K - 1), 1, 0.01) is None
     plan = law.congestion(Congestion.CNG, K, 0.02)
-    assert plan == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    assert plan == WindowPlan(flows={ENDLESS: TOTAL})
     # They linger: the queue is short because of them.
     assert law.congestion(Congestion.NOM, 6_000, 0.03) is None
     assert law.queue_sampled(sample(0), 1, 0.129) != NO_WINDOWS
@@ -130,7 +133,7 @@ def test_windows_that_linger_stay_when_the_queue_is_long_again():
     assert law.queue_sampled(sample(0), 1, 0.231) == NO_WINDOWS
 
 
-def test_the_paper_removes_windows_at_once():
+def test_without_linger_windows_are_removed_at_once():
     law = port(linger=0.0)
     start(law, ENDLESS)
     law.congestion(Congestion.CNG, K, 0.02)
@@ -142,7 +145,7 @@ def test_samples_replace_a_lost_congestion_message():
     law = port(linger=0.0)
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.01)
-    assert law.queue_sampled(sample(K), 1, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    assert law.queue_sampled(sample(K), 1, 0.01) == WindowPlan(flows={ENDLESS: TOTAL})
     assert law.queue_sampled(sample(6_000), 1, 0.02) is None
     # The peak shows that it was not below all the time.
     assert law.queue_sampled(sample(6_000, peak=7_000), 1, 0.03) is not NO_WINDOWS
@@ -164,23 +167,24 @@ def test_a_port_with_an_unknown_buffer_is_not_governed():
 def test_a_volley_is_anticipated():
     """2 first windows of ten segments are less than K, and three are not."""
     law = port()
-    assert start(law, *FLOWS[:2], now=0.001) is None
-    plan = start(law, FLOWS[2], now=0.001)
-    assert plan is not None
-    assert plan.window == 1460
+    start(law, *FLOWS[:2], now=0.001)
+    assert not law.governing
+    start(law, FLOWS[2], now=0.001)
     assert law.governing
     # The volley did not arrive: the windows are removed, without a message of the switch.
     for tick in range(1, 11):
-        assert law.queue_sampled(sample(0), 9, 0.002 + tick / 100) != NO_WINDOWS
-    assert law.queue_sampled(sample(0), 9, 0.113) == NO_WINDOWS
+        law.queue_sampled(sample(0), 9, 0.002 + tick / 100)
+        assert law.governing
+    assert law.queue_sampled(sample(0), 9, 0.113) == NO_WINDOWS and not law.governing
 
 
 def test_without_linger_an_anticipated_volley_must_arrive_within_two_intervals():
     law = port(linger=0.0)
     start(law, *FLOWS[:9], now=0.001)
-    assert law.queue_sampled(sample(0), 9, 0.012) != NO_WINDOWS
-    law.queue_sampled(sample(0), 9, 0.022)
-    assert law.queue_sampled(sample(0), 9, 0.032) == NO_WINDOWS
+    for now in (0.012, 0.022):
+        law.queue_sampled(sample(0), 9, now)
+        assert law.governing
+    assert law.queue_sampled(sample(0), 9, 0.032) == NO_WINDOWS and not law.governing
 
 
 def test_an_anticipated_volley_that_arrives_keeps_its_windows():
@@ -196,32 +200,30 @@ def test_an_anticipated_volley_that_arrives_keeps_its_windows():
 def test_flows_that_start_one_after_another_are_no_volley():
     law = port()
     for place in range(100):
-        assert start(law, FLOWS[place], now=place * 0.0015) is None
+        start(law, FLOWS[place], now=place * 0.0015)
+    assert not law.governing
 
 
 def test_flows_that_start_faster_than_the_port_drains_their_first_windows_are_a_volley():
     """14,600 bytes each, and 25,000 bytes a millisecond; K is 31,250."""
     law = port()
-    plans = [start(law, FLOWS[place], now=place * 0.0003) for place in range(4)]
-    assert plans[:3] == [None] * 3
-    assert plans[3] is not None
+    governing = []
+    for place in range(4):
+        start(law, FLOWS[place], now=place * 0.0003)
+        governing.append(law.governing)
+    assert governing == [False] * 3 + [True]
 
 
 def test_outstanding_first_windows_are_bounded_with_an_unknown_rate():
-    law = port(anticipate=True)
+    law = port()
     law.rate = 0
     for place in range(100):
-        assert start(law, FLOWS[place], now=place * 0.01) is None
-
-
-def test_the_paper_does_not_anticipate():
-    law = port(anticipate=False)
-    assert start(law, *FLOWS[:100]) is None
+        start(law, FLOWS[place], now=place * 0.01)
+    assert not law.governing
 
 
 def test_a_flood_of_syns_is_anticipated_for_a_moment_only():
-    policy = Sed(Config().section("sed") | {"where": "controller"})
-    engine = PolicyEngine(policy, 2.0)
+    engine = PolicyEngine(Sed(Config().section("sed")), 2.0)
     opener = PortKey(2, 7)
     governed = 0
     engine.sampled(PORT, sample(3_000), 0.0)
@@ -232,8 +234,64 @@ def test_a_flood_of_syns_is_anticipated_for_a_moment_only():
             engine.flow_started(PORT, dataclasses.replace(info(key), opener=opener), now)
         engine.sampled(PORT, sample(3_000), now + 0.009)
         engine.progressed(PORT, {}, now + 0.009)
-        governed += bool(engine.view()[PORT][1])
+        governed += law_above(engine).governing
     assert 0 < governed < 15
+
+
+# While the switch limits flows
+
+
+def test_a_report_that_the_switch_limits_flows_is_congestion():
+    law = port()
+    law.flow_started(info(FIRST), 1, 0.0)
+    law.progressed(moving(FIRST), 0.0)
+    assert law.limited(False, 0.01) is None and not law.governing
+    assert law.limited(True, 0.05) == WindowPlan(flows={FIRST: TOTAL})
+    assert law.limited(True, 0.1) is None, "known"
+
+
+def test_shares_stay_as_long_as_the_switch_limits_flows():
+    """Without its share, a flow would be left with its base window."""
+    law = port()
+    law.flow_started(info(FIRST), 1, 0.0)
+    law.congestion(Congestion.CNG, K, 0.0)
+    law.limited(True, 0.0)
+    for tick in range(1, 41):
+        law.progressed(moving(FIRST, sent=tick), tick / 100)
+        assert law.queue_sampled(sample(0), 1, tick / 100) != NO_WINDOWS
+    law.limited(False, 0.4)
+    assert law.queue_sampled(sample(0), 1, 0.41) == NO_WINDOWS
+
+
+def test_what_the_law_of_a_silent_port_reports_is_old():
+    """A law runs with the packets of its port: without any, it stays in the mode that it was in."""
+    law = port()
+    law.flow_started(info(FIRST), 1, 0.0)
+    law.progressed(moving(FIRST), 0.0)
+    law.congestion(Congestion.CNG, K, 0.0)
+    law.limited(True, 0.0)
+    silent = sample(0)._replace(active=0)
+    over = [tick for tick in range(1, 60) if law.queue_sampled(silent, 1, tick / 100) == NO_WINDOWS]
+    assert over == [20], "0.2 s after the last progress, and linger had ended before"
+    assert law.limited(True, 0.65) is None and not law.governing
+    law.queue_sampled(sample(0), 1, 0.7)
+    assert law.limited(True, 0.7) is not None and law.governing
+
+
+def test_a_port_of_unknown_size_is_not_governed_by_a_report():
+    law = SedPort(SedParameters())
+    law.flow_started(info(FIRST), 1, 0.0)
+    law.progressed(moving(FIRST), 0.0)
+    assert law.limited(True, 0.0) is None and not law.governing
+
+
+def test_without_linger_windows_end_with_the_message():
+    law = port(linger=0.0)
+    law.flow_started(info(FIRST), 1, 0.0)
+    law.progressed(moving(FIRST), 0.0)
+    law.congestion(Congestion.CNG, K, 0.0)
+    law.limited(True, 0.0)
+    assert law.congestion(Congestion.NOM, 0, 0.01) == NO_WINDOWS
 
 
 # Which windows
@@ -294,7 +352,7 @@ def test_flows_that_have_not_sent_yet_are_under_the_base_window():
     law = port()
     start(law, ENDLESS, FIRST)
     law.progressed(moving(ENDLESS) | moving(FIRST, sent=0), 0.01)
-    assert law.congestion(Congestion.CNG, K, 0.01) == WindowPlan(window=1460, flows={ENDLESS: TOTAL})
+    assert law.congestion(Congestion.CNG, K, 0.01) == WindowPlan(flows={ENDLESS: TOTAL})
     plan = law.progressed(moving(ENDLESS, sent=2) | moving(FIRST, sent=1), 0.02)
     assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
     blind = port()
@@ -317,17 +375,9 @@ def test_flows_that_send_nothing_take_no_share():
     assert plan.flows == {ENDLESS: TOTAL // 2, FIRST: TOTAL // 2}
 
 
-def test_the_paper_gives_silent_flows_their_share():
-    law = port(idle_after=0.0)
-    start(law, ENDLESS, FIRST)
-    law.congestion(Congestion.CNG, K, 0.01)
-    law.progressed(moving(FIRST), 0.02)
-    assert law.progressed(moving(FIRST), 9.0).flows[FIRST] == TOTAL // 2
-
-
 def test_half_open_connections_get_no_share():
     """Neither a share nor, under a service's deadline, a need."""
-    law = port(anticipate=False)
+    law = port(initial_window=1)
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.0)
     start(law, *FLOWS[1:30], now=0.1)
@@ -381,7 +431,7 @@ def test_a_port_of_unknown_rate():
 
 
 def test_flows_that_start_or_end_together_are_computed_together():
-    law = port(anticipate=False)
+    law = port()
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.1)
     law.congestion(Congestion.CNG, K, 0.1)
@@ -433,7 +483,7 @@ def test_the_last_flow_leaves_nothing_behind():
     law.progressed(moving(*FLOWS[:50], rtt=0.001), 0.01)
     for flow in FLOWS[:50]:
         law.flow_ended(info(flow), 0, 0.02)
-    assert law.queue_sampled(sample(0), 0, 0.03) == WindowPlan(window=1460)
+    assert law.queue_sampled(sample(0), 0, 0.03) == WindowPlan()
     law.congestion(Congestion.NOM, 0, 0.04)
     assert not len(law.gif) and not len(law.half_open)
     assert not law._untimed and not law._uncounted and not law.windows
@@ -453,12 +503,12 @@ STEPS = st.lists(
 
 
 @settings(deadline=None)
-@given(STEPS, st.booleans(), st.sampled_from(["demote", "pause"]))
-def test_windows_are_sound_after_any_events(steps, partial, missed):
+@given(STEPS, st.sampled_from(["demote", "pause"]))
+def test_windows_are_sound_after_any_events(steps, missed):
     """Only while governing, for flows of the port, none between 0 and one segment, and together at most the
     total, the tolerated change (5 %) and the floors.
     """
-    law = SedPort(SedParameters(partial=partial, missed=missed))
+    law = SedPort(SedParameters(missed=missed))
     plan, now, there = NO_WINDOWS, 0.0, {}
     for what, one, two in steps:
         now += 0.003
@@ -479,7 +529,7 @@ def test_windows_are_sound_after_any_events(steps, partial, missed):
         elif what == "progress":
             answer = law.progressed(moving(flow, acked=two, sent=two, rtt=two / 1e9), now)
         plan = plan if answer is None else answer
-        assert bool(plan) == law.governing
+        assert law.governing or not plan
         assert all(window == 0 or window >= 1460 for window in plan.flows.values())
         if answer:
             assert set(answer.flows) <= set(there)
@@ -490,6 +540,13 @@ def test_windows_are_sound_after_any_events(steps, partial, missed):
 # A new law
 
 
+def law_above(engine: PolicyEngine) -> SedPort:
+    """The controller's part of the law of the port."""
+    law = engine._ports[PORT].law
+    assert isinstance(law, LayeredPort) and isinstance(law.above, SedPort)
+    return law.above
+
+
 def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **settings) -> SedPort:
     """The law of a port that has long had flows when SED is chosen at 5 s."""
     engine = PolicyEngine(base.find("droptail")({}), 2.0)
@@ -498,11 +555,10 @@ def fresh(backlog: int, flows: int = 40, state: Congestion | None = None, **sett
         engine.flow_started(PORT, info(flow), 0.0)
     if state is not None:
         engine.congestion(PORT, state, backlog, 0.0)
-    changes = engine.use(Sed(Config().section("sed") | {"where": "controller"} | settings), 5.0)
+    engine.use(Sed(Config().section("sed") | settings), 5.0)
     law = engine._ports[PORT].law
-    assert isinstance(law, SedPort)
-    assert bool(changes) == law.governing
-    return law
+    assert isinstance(law, LayeredPort) and isinstance(law.above, SedPort)
+    return law.above
 
 
 def test_flows_that_were_there_before_the_law_are_no_volley():

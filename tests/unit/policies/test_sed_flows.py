@@ -8,24 +8,16 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.sed import Sed
-from fairq_ryu.policies.switch_laws import NO_WINDOW
 from tests.support.fluid_model import Bottleneck, Transfer
+from tests.support.host_laws import NO_WINDOW
 
 LEASE = 2.0
-SETTINGS: dict[str, object] = {}
 GIGABIT = 125_000_000
 SIZES, DEADLINES = (8, 12, 30, 50, 64), (0.3, 0.8, 1.0, 3.0, 5.0)
 
 
-@pytest.fixture(autouse=True, params=["switch", "controller"])
-def where(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The base windows are the switch's or the controller's: what flows get is the same."""
-    monkeypatch.setitem(SETTINGS, "where", request.param)
-
-
 def sed(**settings) -> Sed:
-    values = SETTINGS | settings
-    return Sed(Config({("sed", name): value for name, value in values.items()}).section("sed"))
+    return Sed(Config({("sed", name): value for name, value in settings.items()}).section("sed"))
 
 
 def bottleneck(policy, rate: int = GIGABIT, buffer: int = 150_000, rtt: float = 0.0002) -> Bottleneck:
@@ -102,20 +94,16 @@ def test_a_paused_flow_is_woken_when_there_is_capacity_again():
 
 
 def test_a_flow_that_sends_does_not_flap():
-    """Two flows that need a little more than the capacity: without ``keep`` the later one is paused."""
-    least = {}
-    for keep in (0.5, 1.0):
-        line = bottleneck(sed(keep=keep, margin=1.0))
-        line.start(Transfer(None, None))
-        line.start(Transfer(int(0.50 * GIGABIT), 1.0))
-        line.start(Transfer(int(0.46 * GIGABIT), 1.01))
-        line.run(0.05)
-        line.transfers[2].least_window = float("inf")
-        line.run(0.9)
-        assert line.wakes == 0
-        least[keep] = line.transfers[2].least_window
-    assert least[0.5] > 20_000
-    assert least[1.0] == 0
+    """Two flows that need a little more than the capacity: the later one is not paused for that."""
+    line = bottleneck(sed(margin=1.0))
+    line.start(Transfer(None, None))
+    line.start(Transfer(int(0.50 * GIGABIT), 1.0))
+    line.start(Transfer(int(0.46 * GIGABIT), 1.01))
+    line.run(0.05)
+    line.transfers[2].least_window = float("inf")
+    line.run(0.9)
+    assert line.wakes == 0
+    assert line.transfers[2].least_window > 20_000
 
 
 def test_two_hundred_flows_cost_a_bounded_number_of_messages():
@@ -130,28 +118,24 @@ def test_two_hundred_flows_cost_a_bounded_number_of_messages():
     renewals = 200 * 1.5 / (LEASE / 4)
     assert line.messages < 200 * 2 + renewals
     # The law of the switch stays, and limits nobody.
-    assert set(line.rules) == ({None} if SETTINGS["where"] == "switch" else set())
-    assert line.law is None or line.law.window(1, 0, 0, 1460) == NO_WINDOW
+    assert set(line.rules) == {None}
+    assert line.law is not None and line.law.window(1) == NO_WINDOW
 
 
 def test_a_hundred_small_flows_do_not_overflow_the_buffer():
     """One segment each exceeds the buffer: they take turns, the earliest deadline first."""
-    depth = {}
-    for floors in (True, False):
-        line = bottleneck(sed(floors=floors), GIGABIT // 5, 125_000, 0.0005)
-        for size, deadline in ((4, 0.2), (12, 0.3), (20, 0.35), (28, 0.4), (40, 0.45)):
-            for _ in range(20):
-                line.start(Transfer(size * 1000, deadline))
-        line.run(0.02)
-        depth[floors] = line.queue
-        line.run(0.5)
-        assert not any(transfer.missed for transfer in line.transfers)
-    assert depth[True] < 60_000
-    assert depth[False] > 100_000
+    line = bottleneck(sed(), GIGABIT // 5, 125_000, 0.0005)
+    for size, deadline in ((4, 0.2), (12, 0.3), (20, 0.35), (28, 0.4), (40, 0.45)):
+        for _ in range(20):
+            line.start(Transfer(size * 1000, deadline))
+    line.run(0.02)
+    assert line.queue < 60_000
+    line.run(0.5)
+    assert not any(transfer.missed for transfer in line.transfers)
 
 
 def test_a_volley_of_two_hundred_costs_few_messages_while_it_starts():
-    """Flows that start within ``settle`` are computed together: not 200 times for 200 flows."""
+    """Flows that start within 4 ms are computed together: not 200 times for 200 flows."""
     line = bottleneck(sed(), GIGABIT // 5, 125_000)
     for _ in range(4):
         line.start(Transfer(None, None))

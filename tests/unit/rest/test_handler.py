@@ -131,16 +131,17 @@ def test_a_port_has_the_fields_of_its_policy(full):
     assert row["policy"] == policy
     assert (row["target_bytes"] is not None) == (policy not in ("droptail", "iqm", "iqm-paper"))
     assert row["state"] == ("CNG" if "sed" in policy else None)
-    assert row["incast"] == (True if "iqm" in policy else None)
+    assert row["incast"] == ({"iqm": False, "iqm-paper": True}.get(policy))  # the switch has reported nothing
 
 
 def test_a_flow_has_its_window_and_counters(full):
     rows = get(full, "/v1/flows?limit=1")["flows"]
     row, policy = rows[0], full.windows.engine.policy.name
     assert (row["sport"], row["rtt_s"], row["bytes"], row["rewritten"]) == (KEY.sport, 0.00125, 5000, 7)
-    kinds = {"droptail": None, "fairq": "pool", "fairswitch": "pool", "iqm": "port"}
+    kinds = {"fairq-paper": "port", "iqm-paper": "port"}
+    # What a law of the switch grants is known when the switch has reported it.
     assert row["window_kind"] == kinds.get(policy, row["window_kind"])
-    assert (row["window_bytes"] is None) == (policy == "droptail")
+    assert (row["window_bytes"] is None) == (policy in ("droptail", "fairq", "fairswitch", "iqm"))
 
 
 def test_the_smallest_window_of_the_path_counts(site):
@@ -195,11 +196,11 @@ def test_a_law_in_the_switch_is_shown_as_reported(
     # All at one time: under SED the controller gives a flow its share some milliseconds after it has begun.
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    site = RestSite(policy, where="switch")
+    site = RestSite(policy)
     site.windows.laws_reported(site.link, [LAW_STATE._replace(**reported)], time.monotonic())
     (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
     assert (row["pool_bytes"], row["window_bytes"]) == port_windows
-    assert (row["law"], row["law_fallback"], row["incast"]) == ("switch", None, incast)
+    assert (row["law"], row["law_missing"], row["incast"]) == ("switch", None, incast)
     flow = get(site, "/v1/flows?limit=1")["flows"][0]
     assert (flow["window_bytes"], flow["window_kind"]) == (flow_window, "law" if flow_window else None)
     kinds = [event.kind for event in site.streams.history.since(kind=Kind.INCAST)]
@@ -209,21 +210,21 @@ def test_a_law_in_the_switch_is_shown_as_reported(
 def test_turns_of_new_connections_are_shown_where_they_are_taken():
     counts = {"waiting": 12, "held": 256, "released": 240, "overdue": 3, "overflowed": 1}
     for setting, wanted in (("on", counts), ("off", dict.fromkeys(counts))):
-        site = RestSite("fairq", where="switch", turns=setting)
+        site = RestSite("fairq", turns=setting)
         site.windows.laws_reported(site.link, [LAW_STATE._replace(**counts)], time.monotonic())
         (row,) = [row for row in get(site, "/v1/ports")["ports"] if (row["dpid"], row["port"]) == (S2, 1)]
         assert {name: row[f"turns_{name}"] for name in counts} == wanted
 
 
 def test_a_law_that_the_switch_refuses_says_so():
-    site = RestSite(where="switch")
+    site = RestSite()
     site.windows.law_refused(site.link, RefusedLaw(1, Conflict.REFUSED, "gain 1.41"), time.monotonic())
     rows = get(site, "/v1/ports")["ports"]
-    found = {(row["dpid"], row["port"]): (row["law"], row["law_fallback"]) for row in rows}
-    assert found[S2, 1] == ("controller", "gain 1.41")
-    assert set(found.values()) - {("switch", None)} == {("controller", "gain 1.41"), (None, None)}
-    row = next(row for row in rows if row["law_fallback"])
-    assert row["pool_bytes"] and row["window_bytes"] is None
+    found = {(row["dpid"], row["port"]): (row["law"], row["law_missing"]) for row in rows}
+    assert found[S2, 1] == (None, "gain 1.41")
+    assert set(found.values()) - {("switch", None)} == {(None, "gain 1.41"), (None, None)}
+    row = next(row for row in rows if row["law_missing"])
+    assert row["pool_bytes"] is row["window_bytes"] is None
 
 
 def test_hosts_and_links(site):

@@ -2,8 +2,8 @@
 /*
  * Fixed-point arithmetic of the laws. eBPF has neither floating point nor (before -mcpu=v4) signed division.
  *
- * The laws compile for eBPF and for the host alike: no helper, no map, no clock. Their twin in Python is
- * fairq_ryu/policies/switch_laws.py, which computes the same integers.
+ * The laws compile for eBPF and for the host alike: no helper, no map, no clock. So tests and models of a network drive
+ * the same code as the switch (host.c, queue_host.c).
  */
 #ifndef FAIRQ_LAW_ARITHMETIC_H
 #define FAIRQ_LAW_ARITHMETIC_H

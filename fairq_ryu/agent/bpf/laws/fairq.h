@@ -2,12 +2,13 @@
 /*
  * FairQ (Abdelmoniem and Bensaou): the pool follows the distance of the queue from its target.
  *
- *   paper    Algorithm 1: each T adds (1 - Q / target) * S / M to incr, each M-th adds incr to the pool
- *   listing  the authors' module for Open vSwitch: the pool moves by the mean of target - Q
- *   ours     the pool moves by a part of itself times 1 - Q / target (pool.h)
+ *   paper  Algorithm 1: each T adds (1 - Q / target) * S / M to incr, each M-th adds incr to the pool
+ *   ours   the pool moves by a part of itself times 1 - Q / target (pool.h)
  *
- * Slow start adds two segments for each flow (listing: two in all) until the queue first reaches the target;
- * what it has put into the queue above the target is taken back at once.
+ * The paper has no upper limit: the pool here is at most what the port can hold (pool_cap()), because windows that no
+ * sender fills would grow without bound, and cause a burst when one does. Slow start (paper) adds two segments for each
+ * flow until the queue first reaches the target; what it has put into the queue above the target is taken back at once,
+ * for which the law itself would take hundreds of milliseconds.
  */
 #ifndef FAIRQ_LAW_FAIRQ_H
 #define FAIRQ_LAW_FAIRQ_H
@@ -31,29 +32,22 @@ static inline __attribute__((always_inline)) void end_slow_start(const struct fq
 static inline __attribute__((always_inline)) __u64 fairq_increment(const struct fq_law *p,
 								   const struct fq_law_state *st)
 {
-	bool above = st->queue > p->target;
-	__u64 step;
+	__u64 step = law_div(distance_q16(p, st) * st->segment, p->increments);
 
-	if (p->gain == FQ_GAIN_LISTING)
-		step = (__u64)(above ? st->queue - p->target : p->target - st->queue) << 16;
-	else
-		step = law_div(distance_q16(p, st) * st->segment, p->increments);
-	return above ? -step : step;
+	return st->queue > p->target ? -step : step;
 }
 
 static inline __attribute__((always_inline)) void
 update_pool(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_input *in)
 {
-	__u64 segments = (__u64)2 * st->segment << POOL_SHIFT, move = st->incr;
+	__u64 move = st->incr;
 	bool down = (__s64)move < 0;
 
 	if (down)
 		move = -move;
-	if (p->gain == FQ_GAIN_LISTING)
-		move = law_div(move, st->count);
 	move >>= 16 - POOL_SHIFT;
 	if (st->mode & FQ_MODE_SLOW_START)
-		raise_pool(p, st, in, p->gain == FQ_GAIN_LISTING ? segments : segments * in->flows);
+		raise_pool(p, st, in, ((__u64)2 * st->segment << POOL_SHIFT) * in->flows);
 	else if (down)
 		st->pool = law_less(st->pool, move);
 	else

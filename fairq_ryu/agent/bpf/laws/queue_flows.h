@@ -118,16 +118,12 @@ LAW_INLINE __u32 follow_flow(const struct fq_queue_law *p, struct fq_queue_law_s
 			     struct fq_flow_table *t, const struct fq_queue_law_input *in,
 			     bool by_queue)
 {
-	bool filling = is_filling(p, st), given = p->flags & FQ_QLAW_FAIR_GIVEN;
+	bool filling = is_filling(p, st);
 	__u64 size_q16 = (__u64)shadow_size(p) << 16, flows, fair;
 	__u32 samples = sample_flow(p, st, t, in);
 
 	flows = law_max(st->flows, 1);
-	if (given && p->fair_q16) {
-		st->fair_q16 = p->fair_q16;
-		return samples;
-	}
-	if (!by_queue || given || filling || !st->fair_q16) {
+	if (!by_queue || filling || !st->fair_q16) {
 		st->fair_q16 = ((__u64)st->filled << 16) / flows;
 	} else {
 		if (in->now_ns < st->update_at_ns)

@@ -4,6 +4,31 @@
 
 #include "flow_hash.h"
 
+/* Steps of laws, to be compared with their formulas. */
+
+__u64 fq_host_recent(const struct fq_recent *flow, __u64 now)
+{
+	return recent_q16(flow, now);
+}
+
+void fq_host_enter(struct fq_recent *flow, struct fq_recent *mean, __u32 samples, __u64 now)
+{
+	recent_enter(flow, mean, samples, now);
+}
+
+__u64 fq_host_red_left(__u64 distance, __u64 packets, __u32 weight_shift)
+{
+	return red_left(distance, packets, weight_shift);
+}
+
+__u64 fq_host_afcd_target(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+			  __u32 samples)
+{
+	return afcd_target(p, st, samples);
+}
+
+/* A law as a whole */
+
 __u32 fq_host_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 		    struct fq_flow_table *flows, struct fq_sfb_bins *bins,
 		    const struct fq_queue_law_input *in)

@@ -8,7 +8,7 @@
  * for the end of a queue (CoDel) measure there, is known here. A packet is dropped before it takes room.
  *
  * Nothing here reads a clock or a map, or draws a random number: all of it compiles for eBPF and for the host. No
- * function calls in eBPF: the laws run under a spin lock. The twins in Python are fairq_ryu/policies/queue_laws/.
+ * function calls in eBPF: the laws run under a spin lock.
  */
 #ifndef FAIRQ_QUEUE_LAW_H
 #define FAIRQ_QUEUE_LAW_H

@@ -59,18 +59,18 @@ def test_leases_are_renewed_at_every_reading_of_very_many_ports():
 
 
 def test_a_law_in_the_controller_reads_queues_as_often_as_its_policy_wants(monkeypatch):
-    net = Network(policy(where="controller"))
+    net = Network(policy("fixed"))
     net.read(A, B)
     monkeypatch.setattr(polling_pace, "QUEUES_PER_SECOND", 1)
-    assert net.windows.interval(net.site.link) == policy().interval
+    assert net.windows.interval(net.site.link) == policy("fixed").interval
 
 
 @pytest.mark.parametrize(
-    ("where", "announced", "wanted"), [("switch", 0, 7.0), ("switch", 1, 1.0), ("controller", 0, 1.0)]
+    ("name", "announced", "wanted"), [("fairq", 0, 7.0), ("fairq", 1, 1.0), ("fixed", 0, 1.0)]
 )
-def test_records_are_read_as_set_where_somebody_needs_them(where, announced, wanted):
+def test_records_are_read_as_set_where_somebody_needs_them(name, announced, wanted):
     """Only laws of the switch do not, unless flows were announced."""
-    net = Network(policy(where=where))
+    net = Network(policy(name))
     net.read(A, B)
     link = net.site.link
     link.records = 7000

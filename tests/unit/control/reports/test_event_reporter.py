@@ -55,6 +55,15 @@ def test_incasts_begin_and_end(reported):
     assert "limited" in reported.events[0][1] and "over" in reported.events[1][1]
 
 
+def test_a_law_that_no_switch_runs_is_reported_with_each_reason_once(reported):
+    for reason in (None, "unstable", "unstable", None, "unstable", "no room"):
+        reported.reporter.law_missing(PORT, reason)
+    assert reported.events == [
+        (Kind.LAW, f"s2-eth1 (2:1) has no windows: {reason}", PORT, None, 1)
+        for reason in ("unstable", "unstable", "no room")
+    ]
+
+
 def test_a_deadline_is_missed_once_and_not_before(reported):
     late: list[PortKey | None] = [PORT]
     reported.reporter.deadline(KEY, 5.0)
@@ -173,9 +182,9 @@ def test_a_missed_deadline():
 
 
 def test_an_incast_is_an_event():
-    site = RestSite("iqm")
+    site = RestSite("iqm-paper")
     site.open(40, 40000)
-    site.sample()
+    site.sample(backlog=120_000)
     assert kinds(site)["incast"] == 1
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -22,14 +21,10 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, WindowKind, WindowRule
 from fairq_ryu.policies.afq import Afq
 from fairq_ryu.policies.choice import make
-from fairq_ryu.policies.parts.fair_share import FairShare
 from fairq_ryu.queue_law_spec import (
-    SHADOW,
     Limits,
-    QueueLawFlags,
     QueueLawKind,
     QueueLawSpec,
-    Variant,
 )
 from tests.support.agent_peer import Peer
 from tests.support.fakes import wire
@@ -44,13 +39,9 @@ class Judging(Obedient):
     """A policy whose ports have this queue law."""
 
     spec: QueueLawSpec | None = CODEL
-    share: ClassVar[FairShare | None] = None
 
     def queue_law(self, port: PortKey) -> QueueLawSpec | None:
         return self.spec
-
-    def fair_share(self, port: PortKey) -> FairShare | None:
-        return self.share
 
 
 def depth(port: int = 2, backlog: int = 0, limit: int = 125_000, rate: int = 25_000_000) -> QueueDepth:
@@ -169,63 +160,20 @@ def test_the_law_of_the_setting_is_that_of_ports_whose_policy_has_none() -> None
         beside(Config({("fairq_ryu", "queue_law"): "droptail"}))
 
 
-# The fair share in the controller
-
-
-def given(interval: float = 0.02) -> Judging:
-    policy = Judging(interval=interval)
-    policy.spec = QueueLawSpec(QueueLawKind.AFQ, flags=QueueLawFlags.FAIR_GIVEN)
-    Judging.share = FairShare(interval, 0.00625)
-    return policy
-
-
-def test_a_fair_share_is_worked_out_here_and_sent(site: Site) -> None:
-    site = Site(given())
-    assert read(site, 1.0)[0].spec.fair_q16 == 0
-    state = QueueLawState(
-        2, 2, QueueLawKind.AFQ, Variant.PAPER, 0, flows=4, samples=SHADOW, target_bytes=25_000
-    )
-    site.windows.queue_laws.reported(site.link, [state])
-    (law,) = read(site, 1.02)
-    assert (law.command, law.spec.fair_q16) == (LawCommand.MODIFY, (SHADOW << 16) // 4)
-    (law,) = read(site, 1.04, backlog=100_000)
-    assert law.spec.fair_q16 < (SHADOW << 16) // 4, "the queue is too long"
-    assert site.windows.interval(site.link) == 0.02
-
-
-def test_no_switch_is_read_often_for_the_shares_of_another_or_of_earlier_ports() -> None:
-    site = Site(chosen := given())
-    laws, key = site.windows.queue_laws, PortKey(site.link.dpid, 2)
-    other = SimpleNamespace(dpid=site.link.dpid + 1)
-    ends: list[Callable[[], object]] = [
-        lambda: laws.port_removed(key),
-        lambda: laws.agent_disconnected(key.dpid),
-        lambda: read(site, 2.0, rate=0),
-        lambda: setattr(chosen, "spec", CODEL) or read(site, 3.0),
-    ]
-    for end in ends:
-        assert laws.interval(site.link) is None
-        read(site, 1.0)
-        assert (laws.interval(site.link), laws.interval(other)) == (0.02, None)
-        end()
-    assert laws.interval(site.link) is None and laws.shown(key) == (CODEL, None)
-
-
 def test_the_laws_of_policies_are_made_once() -> None:
     made = make("afq", Config({}))
     assert isinstance(made, Afq) and made.queue_law(PortKey(1, 2)) is made.queue_law(PortKey(1, 3))
 
 
-def test_states_are_requested_as_often_as_fair_shares_need_them() -> None:
-    for chosen, interval in ((Judging(), 0.25), (given(), 0.018)):
-        site = Site(chosen)
-        read(site, 1.0)
-        asked = []
-        for step in range(1000):
-            site.log.clear()
-            site.link.send(site.windows.queue_laws.request(site.link, step / 1000))
-            asked += [step / 1000] * len(site.agent.sent)
-        assert asked[1] - asked[0] == pytest.approx(interval, abs=0.0011)
+def test_states_are_requested_four_times_a_second() -> None:
+    site = Site(Judging())
+    read(site, 1.0)
+    asked = []
+    for step in range(1000):
+        site.log.clear()
+        site.link.send(site.windows.queue_laws.request(site.link, step / 1000))
+        asked += [step / 1000] * len(site.agent.sent)
+    assert asked[1] - asked[0] == pytest.approx(0.25, abs=0.0011)
 
 
 # Displays

@@ -18,14 +18,12 @@ from tests.support.flownet import BACK, KEY, LOCAL, A, B, segment
 from tests.support.law_network import Network, policy
 
 
-def network(turns: str = "on", **values: Any) -> Network:
-    """Both ports have the law that FairQ wants with these settings."""
-    net = Network(policy("fairq", turns=turns, **values))
+def network(turns: str = "on") -> Network:
+    """Both ports have the law that FairQ wants with this setting."""
+    net = Network(policy("fairq", turns=turns))
     net.read(A, B)
-    assert {port: bool(law.flags & 4) for port, (_, law, _) in net.data.laws.items()} in (
-        {},
-        dict.fromkeys((A.port, B.port), turns == "on"),
-    )
+    found = {port: bool(law.flags & 4) for port, (_, law, _) in net.data.laws.items()}
+    assert found == dict.fromkeys((A.port, B.port), turns == "on")
     return net
 
 
@@ -98,7 +96,9 @@ def test_a_flow_without_a_deadline_is_not_sent() -> None:
 
 
 def test_nothing_is_sent_where_there_are_no_turns() -> None:
-    for net in (network("off"), network(where="controller")):
+    without = Network(policy("fairq-paper"))
+    without.read(A, B)
+    for net in (network("off"), without):
         net.windows.announce(Request(KEY.src, KEY.dst, KEY.dport, deadline=0.4), net.now)
         syn(net)
         assert told(net) == []

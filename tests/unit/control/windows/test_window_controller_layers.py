@@ -12,7 +12,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
 from fairq_ryu.law_spec import LawFlags, LawKind
-from fairq_ryu.model import Congestion, FlowKey, Thresholds, WindowKind, WindowRule
+from fairq_ryu.model import Congestion, FlowKey, Thresholds, WindowKind
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.flownet import KEY, B
 from tests.support.law_network import RATE, Network, policy
@@ -93,28 +93,20 @@ def test_a_report_of_the_switch_replaces_a_lost_message():
 
 
 @pytest.mark.parametrize("name", ["sed", "rsed"])
-def test_a_switch_that_refuses_the_law_gets_the_controller_s(name, caplog):
+def test_a_switch_that_refuses_the_law_has_no_windows_of_flows_either(name, caplog):
     caplog.set_level("WARNING")
     net = network(name, KEY)
     congested(net)
+    assert windows(net) == {KEY: TWIN}
     net.data.limits[B.port] = QueueLimits("", LIMIT, 0)
     net.read(B, after=1.0)
-    assert (net.shown(B)[0], len(net.data.laws)) == ("controller", 0)
+    assert (net.shown(B)[0], len(net.data.laws)) == (None, 0)
     (line,) = [record.message for record in caplog.records]
-    assert "laws run in the controller" in line and "no queue of known size and rate" in line
-    # The same windows: the base window for the port, and the share of the flow when its progress is known.
+    assert "no windows on port 2" in line and "no queue of known size and rate" in line
     sending(net, KEY, sent=2_000)
     congested(net)
     net.read(B, after=0.01)
-    assert net.data.installed[B.port][0] == WindowRule(WindowKind.WINDOW, 1460)
-    assert windows(net) == {KEY: TWIN}
-
-
-def test_the_controller_alone_when_it_is_told_so():
-    net = network("sed", KEY, where="controller")
-    assert (net.data.laws, net.rule(B), net.shown(B)) == ({}, None, ("controller", None))
-    congested(net)
-    assert (net.rule(B), windows(net)) == (WindowKind.WINDOW, {KEY: TWIN})
+    assert (net.data.installed, windows(net)) == ({}, {})
 
 
 def test_leases_of_both_layers_are_renewed_and_end():

@@ -98,7 +98,7 @@ def test_no_window_pauses_a_flow_and_none_is_larger_than_tcp_has() -> None:
 def test_it_runs_in_the_controller_only() -> None:
     policy = make("fairq-paper", Config())
     assert base.find("fairq-paper") is FairQPaper
-    assert base.switch_law(policy, PORT) is None and base.flow_law(policy, PORT) is None
+    assert base.switch_law(policy, PORT) is None
     assert base.recovery_of(policy) is None
     assert isinstance(policy.port_law(PORT), FairQPaperPort)
 

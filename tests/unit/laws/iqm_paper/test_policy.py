@@ -82,7 +82,7 @@ def test_flows_that_were_there_before_are_no_volley() -> None:
 def test_it_runs_in_the_controller_only() -> None:
     policy = make("iqm-paper", Config())
     assert base.find("iqm-paper") is IqmPaper
-    assert base.switch_law(policy, PORT) is None and base.flow_law(policy, PORT) is None
+    assert base.switch_law(policy, PORT) is None
     assert isinstance(policy.port_law(PORT), IqmPaperPort)
 
 

@@ -131,7 +131,7 @@ def test_a_paused_flow_that_gets_a_window_is_woken() -> None:
 def test_it_runs_in_the_controller_and_uses_announcements() -> None:
     policy = make("sed-paper", Config())
     assert base.find("sed-paper") is SedPaper
-    assert base.switch_law(policy, PORT) is None and base.flow_law(policy, PORT) is None
+    assert base.switch_law(policy, PORT) is None
     assert base.recovery_of(policy) is None
     assert takes_announcements(policy)
 

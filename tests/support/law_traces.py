@@ -1,0 +1,68 @@
+"""Random parameters and traces of events for the window laws of the switch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from fairq_ryu.law_spec import Gain, LawKind
+from tests.support.host_laws import HostLaw, fq_law
+
+U30 = st.integers(0, 1 << 30)
+_COUNT = st.integers(0, 100_000)
+_STEP = st.one_of(
+    st.tuples(st.just("saw_segment"), st.integers(0, 65_535), st.integers(0, 65_535)),
+    st.tuples(st.just("tick"), st.integers(0, 2_500_000_000), U30, _COUNT, _COUNT),
+    st.tuples(st.just("flow_began"), U30),
+    st.tuples(st.just("opening"), st.integers(1, 4), st.sampled_from([0, 4096, 8192, 12_288, 12_296]), U30),
+    st.tuples(st.just("flow_ended")),
+    st.tuples(st.just("limited"), U30, U30, U30),
+    st.tuples(st.just("window"), _COUNT, _COUNT, st.integers(0, 1 << 40), st.integers(1, 65_535)),
+)
+TRACES = st.lists(_STEP, max_size=60)
+_U64 = (1 << 64) - 1
+
+
+def parameters(kinds: Iterable[int] = LawKind) -> st.SearchStrategy[dict[str, int]]:
+    """Parameters of laws of these kinds, for :func:`~tests.support.host_laws.fq_law`."""
+    return st.fixed_dictionaries(
+        {
+            "kind": st.sampled_from([*kinds]),
+            "gain": st.sampled_from(Gain),
+            "rate": st.integers(1_000, 50_000_000_000),
+            "limit": st.integers(3_000, 1 << 30),
+            "target": st.integers(1, 1 << 30),
+            "interval_ns": st.integers(50_000, 10_000_000),
+            "base_rtt_ns": st.integers(0, 1_000_000_000),
+            "gain_q16": st.integers(0, 65_536),
+            "increments": st.integers(1, 1000),
+            "flags": st.integers(0, 7),
+            "floor_segments": st.integers(1, 10),
+            "linger_ns": st.integers(0, 1_000_000_000),
+            "calm": st.integers(0, 1 << 30),
+            "trim_step": st.integers(0, 100_000),
+            "young_bytes": st.integers(0, 1 << 30),
+            "first_window": st.integers(1, 100),
+            "limiting_segments": st.integers(1, 10),
+            "syn_allowance": st.integers(0, 8),
+            "weight_shift": st.integers(0, 16),
+        }
+    )
+
+
+def drive(
+    values: dict[str, int], trace: list[Any], library: Any = None
+) -> Iterator[tuple[HostLaw, str, Any]]:
+    """Drive a law with a trace, and show it after each step: the step's name and its result."""
+    law = HostLaw(fq_law(**values), library)  # type: ignore[arg-type]
+    now, area = 10**12, _U64 - 10**16  # in some traces the integral of the queue wraps
+    for name, *given in trace:
+        if name == "tick":
+            elapsed, backlog, count, young = given
+            now, area = now + elapsed, area + backlog * elapsed
+            given = [now, area & _U64, backlog, count, young]
+        elif name in ("saw_segment", "flow_began", "limited", "opening"):
+            given = [*given, now]
+        yield law, name, getattr(law, name)(*given)

@@ -1,0 +1,66 @@
+"""The policies whose law runs in the switch, and nowhere else: settings, and what they ask of the switch."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from fairq_ryu.config.loader import Config
+from fairq_ryu.config.schema import sections
+from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec, out_of_bounds
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies import base
+from fairq_ryu.policies.choice import make
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+
+PORT = PortKey(1, 1)
+NAMES = ["fairq", "fairswitch", "iqm", "las", "acdc"]
+
+
+def asked(name: str, **settings: object) -> LawSpec:
+    policy = make(name, Config({(name, each): value for each, value in settings.items()}))
+    spec = base.switch_law(policy, PORT)
+    assert spec is not None and out_of_bounds(spec) is None
+    return spec
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parameters_are_the_settings(name):
+    policy = make(name, Config())
+    assert dataclasses.asdict(policy.parameters) == Config().section(name)
+    assert base.same(policy, make(name, Config()))
+    assert policy.interval == LOOK_INTERVAL
+    assert base.port_law(policy, PORT) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("end", ["minimum", "maximum"])
+def test_an_agent_accepts_the_bounds_of_every_setting(name, end):
+    for setting in sections()[name].values():
+        bound = getattr(setting, end)
+        if bound is not None:
+            asked(name, **{setting.name: type(setting.default)(bound)})
+
+
+def test_settings_reach_the_law():
+    assert asked("fairq") == LawSpec(LawKind.FAIRQ)
+    assert asked("fairswitch") == LawSpec(LawKind.FAIRSWITCH)
+    assert asked("las") == LawSpec(LawKind.LAS, target_ppm=150_000)
+    paper = asked("fairq", gain="paper", interval=0.001, alpha=0.5, increments=4, floor_segments=1)
+    assert (paper.gain, paper.flags, paper.interval_us) == (Gain.PAPER, LawFlags.SLOW_START, 1000)
+    assert (paper.target_ppm, paper.increments, paper.floor_segments) == (500_000, 4, 1)
+    assert asked("fairq", gain="paper", slow_start=False).flags == 0
+    assert asked("las", young_bytes=5, base_rtt=0.02).base_rtt_us == 20_000
+    assert asked("fairswitch", turns="on").flags == LawFlags.TURNS
+    values = {"interval": 0.002, "alpha": 0.1, "initial_window": 4, "syn_allowance": 77, "linger": 0.02}
+    assert asked("iqm", **values, segments=3, standing=0.6) == LawSpec(
+        LawKind.IQM,
+        interval_us=2000,
+        linger_us=20_000,
+        target_ppm=600_000,
+        calm_ppm=100_000,
+        first_window=4,
+        limiting_segments=3,
+        syn_allowance=77,
+    )
