@@ -72,8 +72,9 @@ def ports(*numbers):
 
 
 def handshake(dpid=DPID):
-    """The messages of a switch until it is connected."""
-    return HELLO + features(dpid) + ports(1, 2, 3)
+    """The messages of a switch until it is connected; of an agent, until it has described itself."""
+    joins = HELLO + features(dpid) + ports(1, 2, 3)
+    return joins + reply(ofp.OFPMP_DESC, agent.description("s1", dpid)) if oxm.is_agent(dpid) else joins
 
 
 def serialized(thing):
