@@ -74,14 +74,14 @@ def test_its_test_passes(buffershare):
     space["test_the_pool_stands_while_there_are_flows"]()
 
 
-def test_the_law_for_the_switch_falls_back_to_the_controller(buffershare):
+def test_without_the_law_in_the_switch_the_port_has_no_windows(buffershare):
     exec(compile(EAGER, "eager.py", "exec"), buffershare.__dict__)
     run = PolicyEngine(buffershare.Eager({"share": 0.5}), 2.0)
     (change,) = run.sampled(PORT, SAMPLE, 0.0)
     assert change.rule is not None and change.rule.law == LawSpec(LawKind.LAS, target_ppm=100_000)
     run.flow_started(PORT, FLOW, 0.1)
     (change,) = run.law_refused(PORT, "too fast", 0.2)
-    assert change.rule == WindowRule(WindowKind.POOL, 62500)
+    assert change.rule is None and run.law_missing(PORT) == "too fast"
 
 
 # Installed
