@@ -43,8 +43,12 @@ class ElephantGroup:
             worker.receive("start", 30.0)
 
     def mark(self) -> dict[str, Any]:
-        """The bytes of each elephant that have arrived, with the time."""
-        return self._sink.ask("mark")
+        """The bytes of each elephant that have arrived, with the time. The sink knows those of which something
+        has.
+        """
+        seen = self._sink.ask("mark")
+        arrived = {str(number): seen["bytes"].get(str(number), 0) for number in range(self.count)}
+        return {**seen, "bytes": arrived}
 
     def measure_alone(
         self, measurement: Measurement[Any], step: str, duration: float, before: float
@@ -110,6 +114,6 @@ def goodputs(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[float]
     """Mbit/s of each elephant between two marks of the sink, in the order of their numbers."""
     elapsed = (after["clock_ns"] - before["clock_ns"]) / 1e9
     return [
-        (after["bytes"][index] - before["bytes"].get(index, 0)) * 8e-6 / elapsed
+        (after["bytes"][index] - before["bytes"][index]) * 8e-6 / elapsed
         for index in sorted(after["bytes"], key=int)
     ]

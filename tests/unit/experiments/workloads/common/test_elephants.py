@@ -13,3 +13,21 @@ def test_goodput_is_between_two_marks_by_number_of_the_elephant():
     assert summary["goodput_sum_mbit"] == pytest.approx(7.0)
     assert summary["jain"] == pytest.approx(49 / (3 * 21))
     assert (summary["retransmissions"], summary["rto_timeouts"]) == (9, 3)
+
+
+def test_an_elephant_of_which_nothing_has_arrived_counts():
+    """Under a law that starves it: it has a goodput of 0, and Jain's index shows it."""
+
+    class Sink:
+        def ask(self, what):
+            return {"clock_ns": 0, "bytes": {"1": 5}}
+
+    class Measurement:
+        def start_worker(self, host, role):
+            return Sink(), 5001
+
+        def start_workers(self, hosts, role):
+            return []
+
+    group = elephants.ElephantGroup(Measurement(), "h3", ["h1", "h2"], 3, seed=1)
+    assert group.mark() == {"clock_ns": 0, "bytes": {"0": 0, "1": 5, "2": 0}}
