@@ -22,37 +22,26 @@ class LawKind(IntEnum):
     ACDC = 6
 
 
-class Gain(IntEnum):
-    """How FairQ's pool follows the queue: as the paper's Algorithm 1, or ours."""
-
-    PAPER = 1
-    OURS = 2
-
-
 class LawFlags(IntFlag):
-    """``SLOW_START``: raise the pool fast until the queue first reaches the target. ``ANTICIPATE``: SED's
-    base windows are in force when new flows will congest the queue. ``TURNS``: new connections wait until the
-    buffer has room for one more first window.
+    """``ANTICIPATE``: SED's base windows are in force when new flows will congest the queue. ``TURNS``: new
+    connections wait until the buffer has room for one more first window.
     """
 
-    SLOW_START = 1
-    ANTICIPATE = 2
-    TURNS = 4
+    ANTICIPATE = 1
+    TURNS = 2
 
 
 NO_FLAGS = LawFlags(0)
-ALL_FLAGS = LawFlags.SLOW_START | LawFlags.ANTICIPATE | LawFlags.TURNS
+ALL_FLAGS = LawFlags.ANTICIPATE | LawFlags.TURNS
 
 
 class Mode(IntFlag):
-    """What a law is doing (``FQ_MODE_...``). ``SLOW_START``: its pool is raised fast; ``LIMITING``: it limits
-    every flow because of an incast (IQM) or congestion (SED); ``FLOORED``: the flows' minimum windows are
-    more than the pool.
+    """What a law is doing (``FQ_MODE_...``). ``LIMITING``: it limits every flow because of an incast (IQM) or
+    congestion (SED); ``FLOORED``: the flows' minimum windows are more than the pool.
     """
 
-    SLOW_START = 1
-    LIMITING = 2
-    FLOORED = 4
+    LIMITING = 1
+    FLOORED = 2
 
 
 class LimitedBy(IntEnum):
@@ -78,7 +67,7 @@ class LawSpec:
     ``interval_us`` T, minimum time between two ticks; ``base_rtt_us`` the round-trip time with empty queues;
     ``target_ppm`` the queue length that the law aims at (SED: K; IQM: between incasts, the whole buffer for
     no windows then); ``calm_ppm`` below it, the queue is short
-    (IQM, SED); ``linger_us`` the queue must have been short for this long; ``increments`` M;
+    (IQM, SED); ``linger_us`` the queue must have been short for this long;
     ``first_window`` x, the segments that a new flow sends at once; ``floor_segments`` the minimum window
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in congestion
     (SED), or in an incast, after the first segment, until it has sent ``first_window`` (IQM);
@@ -90,7 +79,6 @@ class LawSpec:
     """
 
     kind: LawKind
-    gain: Gain = Gain.OURS
     flags: LawFlags = NO_FLAGS
     interval_us: int = 200
     base_rtt_us: int = 1000
@@ -98,7 +86,6 @@ class LawSpec:
     target_ppm: int = 250_000
     calm_ppm: int = 200_000
     young_bytes: int = 100_000
-    increments: int = 8
     first_window: int = 10
     floor_segments: int = 2
     limiting_segments: int = 2
@@ -114,7 +101,6 @@ LAW_BOUNDS: dict[str, tuple[int, int]] = {
     "target_ppm": (10_000, 1_000_000),
     "calm_ppm": (0, 1_000_000),
     "young_bytes": (0, 1 << 30),
-    "increments": (1, 1000),
     "first_window": (1, 1000),
     "floor_segments": (1, 10),
     "limiting_segments": (1, 10),

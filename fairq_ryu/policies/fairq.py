@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.law_spec import NO_FLAGS, Gain, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import base_rtt, tick_interval, turns, turns_flag, typed_parameters
@@ -24,15 +24,12 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class FairQParameters:
-    """``interval`` T and ``base_rtt`` in s, ``increments`` M, ``alpha`` a fraction of the buffer."""
+    """``interval`` T and ``base_rtt`` in s, ``alpha`` a fraction of the buffer."""
 
     interval: float = 0.0002
-    increments: int = 8
     alpha: float = 0.25
-    slow_start: bool = True
     base_rtt: float = 0.001
     floor_segments: int = 2
-    gain: str = "ours"
     turns: str = "off"
 
 
@@ -59,31 +56,6 @@ class FairQ:
             10,
         ),
         turns("fairq"),
-        Setting(
-            "fairq",
-            "gain",
-            "ours",
-            "",
-            "How the pool follows the queue: by a part of itself (ours), or by the increments of Algorithm 1 "
-            "(paper).",
-            choices=("paper", "ours"),
-        ),
-        Setting(
-            "fairq",
-            "increments",
-            8,
-            "",
-            "M: number of ticks between two changes of the pool, with gain = paper.",
-            1,
-            1000,
-        ),
-        Setting(
-            "fairq",
-            "slow_start",
-            True,
-            "",
-            "Increase the pool fast until the queue first reaches the target, with gain = paper.",
-        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -93,15 +65,11 @@ class FairQ:
     def switch_law(self, port: PortKey) -> LawSpec:
         """The law for one port."""
         p = self.parameters
-        # The gain `ours` is as fast without, and would be shown in this mode for ever.
-        starts_slowly = p.slow_start and p.gain != "ours"
         return LawSpec(
             LawKind.FAIRQ,
-            Gain[p.gain.upper()],
-            (LawFlags.SLOW_START if starts_slowly else NO_FLAGS) | turns_flag(p.turns),
+            flags=turns_flag(p.turns),
             interval_us=round(p.interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
-            increments=p.increments,
             floor_segments=p.floor_segments,
         )

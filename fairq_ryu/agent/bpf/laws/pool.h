@@ -16,6 +16,8 @@
 #define SEGMENT_HEADERS 66 /* bytes: Ethernet, IPv4, TCP with timestamps */
 
 #define MOST_DRAIN_NS (10 * NS_PER_S)
+#define USED_TICKS \
+	8 /* a whole window that was used counts for so many: not every flow has an ACK in each */
 
 /* The round trip of the flows that share the pool: the setting, or what their handshakes took if that was longer. */
 static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_law *p,
@@ -50,9 +52,9 @@ static inline __attribute__((always_inline)) bool
 flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 now)
 {
 	__u64 answer = round_trip(p, st) + law_div((__u64)st->queue * NS_PER_S, p->rate);
-	__u64 update = (__u64)p->increments * p->interval_ns;
+	__u64 least = (__u64)USED_TICKS * p->interval_ns;
 
-	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(update, 2 * answer);
+	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(least, 2 * answer);
 }
 
 static inline __attribute__((always_inline)) void raise_pool(const struct fq_law *p,
@@ -94,9 +96,7 @@ static inline __attribute__((always_inline)) void start_pool(const struct fq_law
 							     struct fq_law_state *st)
 {
 	st->pool = (__u64)p->target << POOL_SHIFT;
-	st->incr = 0;
-	st->count = 0;
-	st->mode = p->flags & FQ_LAW_SLOW_START ? FQ_MODE_SLOW_START : 0;
+	st->mode = 0;
 }
 
 /* While the floors are in force, the queue depends on them and not on the pool. */

@@ -61,10 +61,10 @@ def test_installed_policies_are_looked_up_once(site, monkeypatch):
 
 def test_a_parameter_is_changed(site):
     target = site.ask("/v1/ports").json["ports"][2]["target_bytes"]
-    wanted = {"alpha": 0.5, "slow_start": False, "increments": 4.0}
+    wanted = {"alpha": 0.5, "turns": "on", "floor_segments": 4.0}
     assert change(site, {"parameters": wanted}).status_code == 200
-    assert repr(value(site, "increments")) == "4"
-    assert (value(site, "alpha"), value(site, "slow_start"), value(site, "interval")) == (0.5, False, 0.0002)
+    assert repr(value(site, "floor_segments")) == "4"
+    assert (value(site, "alpha"), value(site, "turns"), value(site, "interval")) == (0.5, "on", 0.0002)
     site.sample()
     assert site.windows.engine.policy.parameters.alpha == 0.5
     site.service.ports._until = 0
@@ -137,8 +137,8 @@ REFUSED: list[tuple[Any, int, str]] = [
     ({"parameters": {"alpha": 10**400}}, 422, "[fairq] alpha: 1000"),
     (b'{"parameters": {"alpha": 1e999}}', 422, "inf is more than 1"),
     (b'{"parameters": {"alpha": NaN}}', 400, "NaN is not a number"),
-    ({"parameters": {"increments": 2.5}}, 422, "[fairq] increments: 2.5 is not a whole number"),
-    ({"parameters": {"slow_start": 1}}, 422, "[fairq] slow_start: 1 is not yes or no"),
+    ({"parameters": {"floor_segments": 2.5}}, 422, "[fairq] floor_segments: 2.5 is not a whole number"),
+    ({"policy": "fairq-paper", "parameters": {"slow_start": 1}}, 422, "slow_start: 1 is not yes or no"),
     ({"parameters": {"interval": 0.6}}, 422, "interval = 0.6 s is too long for [fairq_ryu] lease = 2 s"),
     ({"policy": "droptail", "parameters": {"alpha": 0.5}}, 422, "policy droptail has no parameters"),
     ({"policy": "sed", "parameters": {"missed": "cry"}}, 422, "'cry' is none of demote, pause"),
