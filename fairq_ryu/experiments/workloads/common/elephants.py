@@ -43,8 +43,8 @@ class ElephantGroup:
             worker.receive("start", 30.0)
 
     def mark(self) -> dict[str, Any]:
-        """The bytes of each elephant that have arrived, with the time. The sink knows those of which something
-        has.
+        """The bytes of each elephant that have arrived, with the time. The sink only knows those that have
+        sent some.
         """
         seen = self._sink.ask("mark")
         arrived = {str(number): seen["bytes"].get(str(number), 0) for number in range(self.count)}
