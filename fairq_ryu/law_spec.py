@@ -59,6 +59,18 @@ POOL_KINDS = frozenset({LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS})
 """The laws whose flows share a pool. The others give every flow the same window, or none."""
 
 
+TICK_US = 200
+"""T of the laws with a pool. A fifth of the round trip that they assume, so that a pool follows its queue in
+small steps; a packet of 1514 bytes takes as long at 60 Mbit/s, and slower ports tick at every packet."""
+
+FLOOR_SEGMENTS = 2
+"""Linux sends segments of at most half of the largest window it has seen: with windows of one segment, it
+sends twice as many packets. Where the buffer does not hold two of each flow, the laws go down to one."""
+
+FIRST_WINDOW = 10
+"""Segments that hosts send at once (RFC 6928)."""
+
+
 @dataclass(frozen=True, slots=True)
 class LawSpec:
     """A law and its parameters. Times in microseconds, sizes in bytes, ``..._ppm`` in millionths of the
@@ -80,14 +92,14 @@ class LawSpec:
 
     kind: LawKind
     flags: LawFlags = NO_FLAGS
-    interval_us: int = 200
+    interval_us: int = TICK_US
     base_rtt_us: int = 1000
     linger_us: int = 50_000
     target_ppm: int = 250_000
     calm_ppm: int = 200_000
     young_bytes: int = 100_000
-    first_window: int = 10
-    floor_segments: int = 2
+    first_window: int = FIRST_WINDOW
+    floor_segments: int = FLOOR_SEGMENTS
     limiting_segments: int = 2
     syn_allowance: int = 256
     mark_packets: int = 0

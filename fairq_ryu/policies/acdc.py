@@ -24,8 +24,6 @@ class AcdcParameters:
 
     threshold: int = 20
     weight_shift: int = 4
-    first_window: int = 10
-    floor_segments: int = 2
 
 
 class Acdc:
@@ -53,16 +51,6 @@ class Acdc:
             1,
             16,
         ),
-        Setting("acdc", "first_window", 10, "segments", "Window with which a flow begins.", 1, 1000),
-        Setting(
-            "acdc",
-            "floor_segments",
-            2,
-            "segments",
-            "Minimum window of a flow while the buffer holds that of all flows, otherwise one segment.",
-            1,
-            10,
-        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -72,10 +60,4 @@ class Acdc:
     def switch_law(self, port: PortKey) -> LawSpec:
         """The law for one port."""
         p = self.parameters
-        return LawSpec(
-            LawKind.ACDC,
-            first_window=p.first_window,
-            floor_segments=p.floor_segments,
-            mark_packets=p.threshold,
-            weight_shift=p.weight_shift,
-        )
+        return LawSpec(LawKind.ACDC, mark_packets=p.threshold, weight_shift=p.weight_shift)

@@ -38,11 +38,6 @@ def initial_window(section: str) -> Setting:
     )
 
 
-def tick_interval(section: str, what: str = "T: minimum time between two ticks of the law.") -> Setting:
-    """T of a law that runs in the switch."""
-    return Setting(section, "interval", 0.0002, "s", what, 0.00005, 0.01)
-
-
 def base_rtt(section: str, what: str) -> Setting:
     """The round-trip time with empty queues, of a law that runs in the switch."""
     return Setting(section, "base_rtt", 0.001, "s", what, 0, 1)

@@ -17,19 +17,17 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, tick_interval, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class FairQParameters:
-    """``interval`` T and ``base_rtt`` in s, ``alpha`` a fraction of the buffer."""
+    """``base_rtt`` in s, ``alpha`` a fraction of the buffer."""
 
-    interval: float = 0.0002
     alpha: float = 0.25
     base_rtt: float = 0.001
-    floor_segments: int = 2
     turns: str = "off"
 
 
@@ -39,21 +37,11 @@ class FairQ:
     name: ClassVar[str] = "fairq"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        tick_interval("fairq"),
         Setting("fairq", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
         base_rtt(
             "fairq",
             "Round-trip time with empty queues, as long as no longer one is measured. The pool never exceeds "
             "the buffer plus this time multiplied by the rate.",
-        ),
-        Setting(
-            "fairq",
-            "floor_segments",
-            2,
-            "segments",
-            "Minimum window of a flow, as long as the buffer can hold the windows of all flows.",
-            1,
-            10,
         ),
         turns("fairq"),
     )
@@ -68,8 +56,6 @@ class FairQ:
         return LawSpec(
             LawKind.FAIRQ,
             flags=turns_flag(p.turns),
-            interval_us=round(p.interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
-            floor_segments=p.floor_segments,
         )

@@ -109,11 +109,11 @@ def test_without_files_all_are_defaults():
 
 
 def test_a_file_and_one_after_it(write):
-    first = write("[fairq]\nalpha = 0.5\nfloor_segments: 4\n# a comment\n; another\n[agent]\nflows=100\n")
+    first = write("[fairq]\nalpha = 0.5\nbase_rtt: 0.02\n# a comment\n; another\n[agent]\nflows=100\n")
     second = write("[fairq]\nalpha = 0.1\n", "second.conf")
     settings = loader.load([first, str(second)])
     assert settings.section("fairq")["alpha"] == 0.1
-    assert settings.value("fairq", "floor_segments") == 4
+    assert settings.value("fairq", "base_rtt") == 0.02
     assert settings.number("agent", "flows") == 100.0
     assert settings.value("agent", "ports") == 1024
 
@@ -129,7 +129,7 @@ def test_sections_of_other_programs_are_ignored(write):
     [
         ("[fairq]\nalhpa = 1\n", "[fairq] has no setting alhpa. Remedy: did you mean alpha?"),
         ("[fairq]\nAlpha = 1\n", "has no setting Alpha. Remedy: did you mean alpha?"),
-        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are interval, alpha"),
+        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are alpha, base_rtt"),
         ("[fair_q]\nalpha = 1\n", "unknown section [fair_q]. Remedy: did you mean [fairq]?"),
         ("[agents]\n", "did you mean [agent]?"),
         ("[FAIRQ]\nalpha = 1\n", "unknown section [FAIRQ]. Remedy: did you mean [fairq]?"),
@@ -202,8 +202,7 @@ def test_fairq_uses_all_its_settings_and_no_others():
         == Config().section("fairq")
         == dataclasses.asdict(FairQParameters())
     )
-    changed = {"interval": 0.001, "alpha": 0.75}
-    changed |= {"base_rtt": 0.25, "floor_segments": 1, "turns": "on"}
+    changed = {"alpha": 0.75, "base_rtt": 0.25, "turns": "on"}
     assert dataclasses.asdict(FairQ(changed).parameters) == changed
 
 
