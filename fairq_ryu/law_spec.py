@@ -67,6 +67,17 @@ FLOOR_SEGMENTS = 2
 """Linux sends segments of at most half of the largest window it has seen: with windows of one segment, it
 sends twice as many packets. Where the buffer does not hold two of each flow, the laws go down to one."""
 
+LINGER_US = 50_000
+"""An incast is over when the queue has been short for this long, five of IQM's intervals: a moment between
+two windows of the same volley does not end it."""
+
+LIMITING_SEGMENTS = FLOOR_SEGMENTS
+"""In an incast, of flows that are new; the others have one."""
+
+SYN_ALLOWANCE = 256
+"""More connections than an aggregator opens in one volley; so few that a flood of SYNs limits windows for
+0.1 s in 10 s."""
+
 FIRST_WINDOW = 10
 """Segments that hosts send at once (RFC 6928)."""
 
@@ -94,14 +105,14 @@ class LawSpec:
     flags: LawFlags = NO_FLAGS
     interval_us: int = TICK_US
     base_rtt_us: int = 1000
-    linger_us: int = 50_000
+    linger_us: int = LINGER_US
     target_ppm: int = 250_000
     calm_ppm: int = 200_000
     young_bytes: int = 100_000
     first_window: int = FIRST_WINDOW
     floor_segments: int = FLOOR_SEGMENTS
-    limiting_segments: int = 2
-    syn_allowance: int = 256
+    limiting_segments: int = LIMITING_SEGMENTS
+    syn_allowance: int = SYN_ALLOWANCE
     mark_packets: int = 0
     weight_shift: int = 0
 

@@ -59,19 +59,3 @@ def turns(section: str) -> Setting:
 def turns_flag(value: str) -> LawFlags:
     """The flag of a law for this value of the setting."""
     return LawFlags.TURNS if value == "on" else NO_FLAGS
-
-
-def syn_allowance(section: str) -> Setting:
-    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter` in the controller, and of
-    ``laws/opening.h`` in the switch, for laws that count SYNs.
-    """
-    return Setting(
-        section,
-        "syn_allowance",
-        256,
-        "flows",
-        "Limit against SYN floods: at most this many unanswered new flows count for each port by which their "
-        "data leaves; in the controller, at which they enter the network.",
-        1,
-        1_000_000,
-    )

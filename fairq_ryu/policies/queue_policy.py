@@ -90,27 +90,3 @@ def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
 def ecn(section: str, default: bool = False) -> Setting:
     """Whether a law marks packets."""
     return Setting(section, "ecn", default, "", "Mark ECN-capable packets in place of dropping them.")
-
-
-def sharing_settings(section: str) -> tuple[Setting, Setting]:
-    """How often the fair share is worked out, and of how many samples."""
-    return (
-        Setting(
-            section,
-            "update",
-            0.00625,
-            "s",
-            "tau_q: longest time between two updates of the fair share.",
-            0.0001,
-            1,
-        ),
-        Setting(
-            section,
-            "sample_every",
-            0,
-            "packets",
-            "One packet of so many enters the shadow buffer (0: so that it has 1.2 s of a full link).",
-            0,
-            10_000,
-        ),
-    )

@@ -52,14 +52,10 @@ def test_settings_reach_the_law():
     )
     assert asked("las", young_bytes=5, base_rtt=0.02).base_rtt_us == 20_000
     assert asked("fairswitch", turns="on").flags == LawFlags.TURNS
-    values = {"interval": 0.002, "alpha": 0.1, "initial_window": 4, "syn_allowance": 77, "linger": 0.02}
-    assert asked("iqm", **values, segments=3, standing=0.6) == LawSpec(
+    assert asked("iqm", interval=0.002, alpha=0.1, initial_window=4, standing=0.6) == LawSpec(
         LawKind.IQM,
         interval_us=2000,
-        linger_us=20_000,
         target_ppm=600_000,
         calm_ppm=100_000,
         first_window=4,
-        limiting_segments=3,
-        syn_allowance=77,
     )
