@@ -37,7 +37,8 @@ class Acdc:
             "threshold",
             20,
             "packets",
-            "K: data that would make the queue longer, in full frames of 1514 bytes, counts as marked.",
+            "K: data that would make the queue longer, in full frames of 1514 bytes, counts as marked. "
+            "Raise it where long flows do not fill the link.",
             1,
             65_535,
         ),
@@ -47,7 +48,7 @@ class Acdc:
             4,
             "",
             "g, the weight of a window of data in the mean of the marked fraction, is 2 to the power of "
-            "minus this.",
+            "minus this. Set it where it must be that of other hosts' DCTCP (dctcp_shift_g in Linux).",
             1,
             16,
         ),

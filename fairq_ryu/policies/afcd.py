@@ -51,7 +51,8 @@ class Afcd(QueuePolicy):
             "variant",
             "ours",
             "",
-            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's of flows that sent most.",
+            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's of flows that sent most. "
+            "Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
         *_settings("afcd"),

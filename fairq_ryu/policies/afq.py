@@ -35,7 +35,10 @@ class AfqParameters:
 
 def _settings(section: str) -> tuple[Setting, ...]:
     """The settings of all variants, as entries of ``section``."""
-    target = "Q_t: length of the queue as a fraction of the buffer."
+    target = (
+        "Q_t: length of the queue as a fraction of the buffer. Lower it for a shorter queue; raise it where "
+        "flows do not fill the link."
+    )
     return (
         Setting(section, "queue_target", 0.2, "", target, 0.01, 1),
         ecn(section),
@@ -52,8 +55,8 @@ class Afq(QueuePolicy):
             "variant",
             "ours",
             "",
-            "As the paper, as its authors' code (a thousandth of the probability, above 1.2 fair shares), or "
-            "ours: flows that have sent less may have 1.25 fair shares.",
+            "As the paper, as its authors' code (a thousandth of the probability, above 1.2 fair shares), "
+            "or ours: flows that have sent less may have 1.25 fair shares. Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
         *_settings("afq"),

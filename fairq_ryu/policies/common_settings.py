@@ -32,7 +32,8 @@ def initial_window(section: str) -> Setting:
         "initial_window",
         10,
         "segments",
-        "Initial window of the hosts: what a new flow sends before it receives an ACK.",
+        "Initial window of the hosts: what a new flow sends before it receives an ACK. Set it where hosts "
+        "do not begin with ten segments.",
         1,
         1000,
     )
@@ -43,6 +44,20 @@ def base_rtt(section: str, what: str) -> Setting:
     return Setting(section, "base_rtt", 0.001, "s", what, 0, 1)
 
 
+def target_queue(section: str, default: float) -> Setting:
+    """The queue length that a law with a pool aims at."""
+    return Setting(
+        section,
+        "alpha",
+        default,
+        "",
+        "Target queue as a fraction of the buffer. Lower it where volleys still overflow the buffer; raise "
+        "it where long flows do not fill the link.",
+        0.01,
+        1,
+    )
+
+
 def turns(section: str) -> Setting:
     """Whether new connections take turns."""
     return Setting(
@@ -51,7 +66,8 @@ def turns(section: str) -> Setting:
         "off",
         "",
         "New connections wait (at most 5 s) while the flows of a port, with the minimum window each, and "
-        "the first windows of new flows exceed its buffer.",
+        "the first windows of new flows exceed its buffer. Set it where more connections begin at a time "
+        "than the buffer holds segments.",
         choices=("off", "on"),
     )
 

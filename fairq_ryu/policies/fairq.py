@@ -17,7 +17,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -37,11 +37,12 @@ class FairQ:
     name: ClassVar[str] = "fairq"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        Setting("fairq", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
+        target_queue("fairq", 0.25),
         base_rtt(
             "fairq",
-            "Round-trip time with empty queues, as long as no longer one is measured. The pool never exceeds "
-            "the buffer plus this time multiplied by the rate.",
+            "Round-trip time with empty queues, as long as no longer one is measured. The pool never "
+            "exceeds the buffer plus this time multiplied by the rate. Set it where round trips are not "
+            "about 1 ms.",
         ),
         turns("fairq"),
     )

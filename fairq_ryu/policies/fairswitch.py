@@ -14,7 +14,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -34,11 +34,11 @@ class FairSwitch:
     name: ClassVar[str] = "fairswitch"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        Setting("fairswitch", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
+        target_queue("fairswitch", 0.25),
         base_rtt(
             "fairswitch",
             "Round-trip time with empty queues; no window exceeds the buffer plus this time multiplied by "
-            "the rate.",
+            "the rate. Set it where round trips are longer.",
         ),
         turns("fairswitch"),
     )

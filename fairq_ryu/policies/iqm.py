@@ -45,7 +45,8 @@ class Iqm:
             "interval",
             0.01,
             "s",
-            "T_i: length of the interval in which new flows are counted.",
+            "T_i: length of the interval in which new flows are counted. Set it a little longer than the "
+            "round trips of the network.",
             0.0005,
             0.01,
         ),
@@ -54,7 +55,8 @@ class Iqm:
             "alpha",
             0.2,
             "",
-            "The incast is over when the queue is below this fraction of the buffer.",
+            "The incast is over when the queue is below this fraction of the buffer. Lower it where one "
+            "volley follows another closely: the limit then lasts longer.",
             0,
             1,
         ),
@@ -65,7 +67,7 @@ class Iqm:
             0.2,
             "",
             "Queue between incasts as a fraction of the buffer (1: no windows between incasts, as in the "
-            "paper).",
+            "paper). Lower it where volleys still overflow the buffer.",
             0.05,
             1,
         ),

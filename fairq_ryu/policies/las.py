@@ -13,7 +13,7 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -34,9 +34,21 @@ class Las:
     name: ClassVar[str] = "las"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        Setting("las", "alpha", 0.15, "", "Target queue as a fraction of the buffer.", 0.01, 1),
-        base_rtt("las", "Round-trip time with empty queues, as long as no longer one is measured."),
-        Setting("las", "young_bytes", 100_000, "bytes", "A flow that has sent less is young.", 0, 1 << 30),
+        target_queue("las", 0.15),
+        base_rtt(
+            "las",
+            "Round-trip time with empty queues, as long as no longer one is measured. Set it where round "
+            "trips are not about 1 ms.",
+        ),
+        Setting(
+            "las",
+            "young_bytes",
+            100_000,
+            "bytes",
+            "A flow that has sent less is young. Raise it where the flows that should be fast are longer.",
+            0,
+            1 << 30,
+        ),
         turns("las"),
     )
 

@@ -34,8 +34,9 @@ class Rsed(Sed):
             "recovery",
             "reinject",
             "",
-            "How a dropped segment is recovered: dupack (duplicate ACKs), reinject (it is sent "
-            "again), both or none.",
+            "How a dropped segment is recovered: dupack (duplicate ACKs), reinject (it is sent again), both "
+            "or none. Set dupack to see the paper's way, none where the network must not send segments "
+            "itself.",
             choices=("dupack", "reinject", "both", "none"),
         ),
     )

@@ -42,7 +42,8 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "threshold",
             0.25,
             "",
-            "K: the queue is congested (CNG) from this fraction of the buffer on.",
+            "K: the queue is congested (CNG) from this fraction of the buffer on. Lower it where packets "
+            "are lost in volleys; raise it where flows do not fill the link.",
             0.01,
             1,
         ),
@@ -51,18 +52,28 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "base_rtt",
             0.001,
             "s",
-            "Round-trip time with empty queues, used until it is known from handshakes of the port's flows.",
+            "Round-trip time with empty queues, used until it is known from handshakes of the port's flows. "
+            "Set it where round trips are not about 1 ms.",
             0.00001,
             10,
         ),
-        Setting(section, "base_segments", 1, "segments", "Window of each flow without a deadline.", 1, 10),
+        Setting(
+            section,
+            "base_segments",
+            1,
+            "segments",
+            "Window of each flow without a deadline. Raise it where flows without a deadline must not fall "
+            "behind.",
+            1,
+            10,
+        ),
         Setting(
             section,
             "margin",
             0.9,
             "",
-            "Windows are planned so that a flow ends after this fraction of the time to its deadline "
-            "(1: at the deadline).",
+            "Windows are planned so that a flow ends after this fraction of the time to its deadline (1: at "
+            "the deadline). Lower it where flows are just too late.",
             0.1,
             1,
         ),
@@ -71,8 +82,8 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "missed",
             "demote",
             "",
-            "What happens to a flow after its deadline: demote (it is treated as a flow without a "
-            "deadline) or pause (its window is 0).",
+            "What happens to a flow after its deadline: demote (it is treated as a flow without a deadline) "
+            "or pause (its window is 0). Set pause where late answers are of no use.",
             choices=("demote", "pause"),
         ),
         initial_window(section),

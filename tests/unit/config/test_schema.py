@@ -72,6 +72,12 @@ def test_every_number_has_bounds_and_keeps_them(setting):
             setting.parse(word)
 
 
+@pytest.mark.parametrize("setting", SETTINGS, ids=label)
+def test_every_help_says_when_to_change_the_setting(setting):
+    *what, when = re.split(r"(?<=\.) (?=[A-Z])", setting.help)
+    assert what and re.match(r"(Set|Raise|Lower|Make) ", when), setting.help
+
+
 def test_whole_numbers_are_whole():
     with pytest.raises(ValueError, match=r"'2\.5' is not a whole number"):
         sections()["fairq-paper"]["increments"].parse("2.5")
