@@ -12,18 +12,6 @@
 
 #include "pool.h"
 
-static inline __attribute__((always_inline)) void fairq_tick(const struct fq_law *p,
-							     struct fq_law_state *st,
-							     const struct fq_law_input *in,
-							     __u32 ticks)
-{
-	if (in->flows)
-		scale_pool(p, st, in, ticks);
-	else
-		start_pool(p, st);
-	bound_pool(p, st, in->flows);
-}
-
 /*
  * The window of one of n flows, bytes; `sent` is what this one has sent. A new flow begins with one segment if the
  * floors of all flows do not fit into the buffer above the target: the flows of a volley begin at once, while the

@@ -16,8 +16,9 @@
 #define SEGMENT_HEADERS 66 /* bytes: Ethernet, IPv4, TCP with timestamps */
 
 #define MOST_DRAIN_NS (10 * NS_PER_S)
-#define USED_TICKS \
-	8 /* a whole window that was used counts for so many: not every flow has an ACK in each */
+
+/* A whole window that was used counts for so many ticks: not every flow has an ACK in each. */
+#define USED_TICKS 8
 
 /* The round trip of the flows that share the pool: the setting, or what their handshakes took if that was longer. */
 static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_law *p,
@@ -155,6 +156,19 @@ static inline __attribute__((always_inline)) void scale_pool(const struct fq_law
 			move,
 			st->pool >> 1); /* an overflow of the queue is no reason to stop all */
 	st->updates++;
+}
+
+/* The pool of fairq and las follows the queue while there are flows. */
+static inline __attribute__((always_inline)) void pool_tick(const struct fq_law *p,
+							    struct fq_law_state *st,
+							    const struct fq_law_input *in,
+							    __u32 ticks)
+{
+	if (in->flows)
+		scale_pool(p, st, in, ticks);
+	else
+		start_pool(p, st);
+	bound_pool(p, st, in->flows);
 }
 
 #endif
