@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench.packet_model import HEADERS, MSS, Bottleneck, switch_law
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawKind, LawSpec
 from tests.support.host_laws import HostLaw
 
 ELEPHANTS, MICE, MOUSE, VOLLEYS = 8, 32, 11_500, 4
@@ -45,11 +45,9 @@ NETWORKS = (
 def specs(network: Network) -> dict[str, LawSpec | None]:
     """The laws that are compared, by their names in the table."""
     times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
-    start = LawFlags.SLOW_START
     return {
         "droptail": None,
-        "fairq paper": LawSpec(LawKind.FAIRQ, Gain.PAPER, start, **times),
-        "fairq ours": LawSpec(LawKind.FAIRQ, Gain.OURS, **times),
+        "fairq": LawSpec(LawKind.FAIRQ, **times),
         "fairswitch": LawSpec(LawKind.FAIRSWITCH, **times),
         "las": LawSpec(LawKind.LAS, target_ppm=150_000, **times),
         "iqm": LawSpec(LawKind.IQM, target_ppm=200_000, **times | {"interval_us": 10_000}),

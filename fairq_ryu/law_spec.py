@@ -22,37 +22,26 @@ class LawKind(IntEnum):
     ACDC = 6
 
 
-class Gain(IntEnum):
-    """How FairQ's pool follows the queue: as the paper's Algorithm 1, or ours."""
-
-    PAPER = 1
-    OURS = 2
-
-
 class LawFlags(IntFlag):
-    """``SLOW_START``: raise the pool fast until the queue first reaches the target. ``ANTICIPATE``: SED's
-    base windows are in force when new flows will congest the queue. ``TURNS``: new connections wait until the
-    buffer has room for one more first window.
+    """``ANTICIPATE``: SED's base windows are in force when new flows will congest the queue. ``TURNS``: new
+    connections wait until the buffer has room for one more first window.
     """
 
-    SLOW_START = 1
-    ANTICIPATE = 2
-    TURNS = 4
+    ANTICIPATE = 1
+    TURNS = 2
 
 
 NO_FLAGS = LawFlags(0)
-ALL_FLAGS = LawFlags.SLOW_START | LawFlags.ANTICIPATE | LawFlags.TURNS
+ALL_FLAGS = LawFlags.ANTICIPATE | LawFlags.TURNS
 
 
 class Mode(IntFlag):
-    """What a law is doing (``FQ_MODE_...``). ``SLOW_START``: its pool is raised fast; ``LIMITING``: it limits
-    every flow because of an incast (IQM) or congestion (SED); ``FLOORED``: the flows' minimum windows are
-    more than the pool.
+    """What a law is doing (``FQ_MODE_...``). ``LIMITING``: it limits every flow because of an incast (IQM) or
+    congestion (SED); ``FLOORED``: the flows' minimum windows are more than the pool.
     """
 
-    SLOW_START = 1
-    LIMITING = 2
-    FLOORED = 4
+    LIMITING = 1
+    FLOORED = 2
 
 
 class LimitedBy(IntEnum):
@@ -70,6 +59,29 @@ POOL_KINDS = frozenset({LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS})
 """The laws whose flows share a pool. The others give every flow the same window, or none."""
 
 
+TICK_US = 200
+"""T of the laws with a pool. A fifth of the round trip that they assume, so that a pool follows its queue in
+small steps; a packet of 1514 bytes takes as long at 60 Mbit/s, and slower ports tick at every packet."""
+
+FLOOR_SEGMENTS = 2
+"""Linux sends segments of at most half of the largest window it has seen: with windows of one segment, it
+sends twice as many packets. Where the buffer does not hold two of each flow, the laws go down to one."""
+
+LINGER_US = 50_000
+"""An incast is over when the queue has been short for this long, five of IQM's intervals: a moment between
+two windows of the same volley does not end it."""
+
+LIMITING_SEGMENTS = FLOOR_SEGMENTS
+"""In an incast, of flows that are new; the others have one."""
+
+SYN_ALLOWANCE = 256
+"""More connections than an aggregator opens in one volley; so few that a flood of SYNs limits windows for
+0.1 s in 10 s."""
+
+FIRST_WINDOW = 10
+"""Segments that hosts send at once (RFC 6928)."""
+
+
 @dataclass(frozen=True, slots=True)
 class LawSpec:
     """A law and its parameters. Times in microseconds, sizes in bytes, ``..._ppm`` in millionths of the
@@ -78,7 +90,7 @@ class LawSpec:
     ``interval_us`` T, minimum time between two ticks; ``base_rtt_us`` the round-trip time with empty queues;
     ``target_ppm`` the queue length that the law aims at (SED: K; IQM: between incasts, the whole buffer for
     no windows then); ``calm_ppm`` below it, the queue is short
-    (IQM, SED); ``linger_us`` the queue must have been short for this long; ``increments`` M;
+    (IQM, SED); ``linger_us`` the queue must have been short for this long;
     ``first_window`` x, the segments that a new flow sends at once; ``floor_segments`` the minimum window
     while the buffer holds that of all flows; ``limiting_segments`` the window of every flow in congestion
     (SED), or in an incast, after the first segment, until it has sent ``first_window`` (IQM);
@@ -90,19 +102,17 @@ class LawSpec:
     """
 
     kind: LawKind
-    gain: Gain = Gain.OURS
     flags: LawFlags = NO_FLAGS
-    interval_us: int = 200
+    interval_us: int = TICK_US
     base_rtt_us: int = 1000
-    linger_us: int = 50_000
+    linger_us: int = LINGER_US
     target_ppm: int = 250_000
     calm_ppm: int = 200_000
     young_bytes: int = 100_000
-    increments: int = 8
-    first_window: int = 10
-    floor_segments: int = 2
-    limiting_segments: int = 2
-    syn_allowance: int = 256
+    first_window: int = FIRST_WINDOW
+    floor_segments: int = FLOOR_SEGMENTS
+    limiting_segments: int = LIMITING_SEGMENTS
+    syn_allowance: int = SYN_ALLOWANCE
     mark_packets: int = 0
     weight_shift: int = 0
 
@@ -114,7 +124,6 @@ LAW_BOUNDS: dict[str, tuple[int, int]] = {
     "target_ppm": (10_000, 1_000_000),
     "calm_ppm": (0, 1_000_000),
     "young_bytes": (0, 1 << 30),
-    "increments": (1, 1000),
     "first_window": (1, 1000),
     "floor_segments": (1, 10),
     "limiting_segments": (1, 10),

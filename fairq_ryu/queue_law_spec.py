@@ -76,6 +76,13 @@ class Limits(IntEnum):
     UNRESPONSIVE = 5
 
 
+UPDATE_US = 6250
+"""tau_q: 1/160 s, that of AFD (Pan et al.). The switch updates sooner where it would overshoot."""
+
+SAMPLE_EVERY = 0
+"""0: worked out from the rate of the port, for 1.2 seconds of a full link (:func:`sampling`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueueLawSpec:
     """A queue law and its parameters. Times in microseconds, ``..._ppm`` in millionths, of the buffer if they
@@ -97,13 +104,13 @@ class QueueLawSpec:
     target_us: int = 0
     interval_us: int = 0
     base_rtt_us: int = 1000
-    update_us: int = 6250
+    update_us: int = UPDATE_US
     target_ppm: int = 200_000
     min_ppm: int = 83_333
     max_ppm: int = 250_000
     max_p_ppm: int = 100_000
     mark_bytes: int = 20 * FRAME
-    sample_every: int = 0
+    sample_every: int = SAMPLE_EVERY
     weight_shift: int = 9
     bin_packets: int = 20
     bin_most: int = 25

@@ -9,25 +9,22 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.law_objects import LawObjects, refused
+from fairq_ryu.agent.law_objects import LawObjects
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.turn_room import frame_of
-from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
-from fairq_ryu.law_spec import POOL_KINDS, Gain, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
+from fairq_ryu.law_spec import POOL_KINDS, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
 from fairq_ryu.model import WindowKind, WindowRule
 from fairq_ryu.queue_law_spec import FRAME
 
 _PPM = 1_000_000
 # The bytes by which a law counts a flow while it has seen none: one Ethernet frame's payload.
 _SEGMENT = 1460
-# Part of the distance to the target that the pool of `ours` and LAS moves in a round trip. From 0.5 on a step
-# of the queue overshoots; pi / 2 would not settle.
-_OURS = 0.4
-# The largest loop gain times round trip with which a law is accepted.
-_STABLE = 1.0
+# Part of the distance to the target that a pool moves in a round trip. The pool is an integrator that answers
+# after a round trip: from 0.5 on a step of the queue overshoots; pi / 2 would not settle.
+_LOOP_GAIN = 0.4
 
 
 class LawSink(RuleSink, Protocol):
@@ -49,24 +46,6 @@ class LawSink(RuleSink, Protocol):
 
     def turn_counts(self, port: int) -> TurnCounts:
         """How the new connections of a port have taken turns."""
-
-
-def loop_gain(spec: LawSpec, limits: QueueLimits) -> float:
-    """The gain of the control loop times its round trip: above pi / 2 the pool never settles.
-
-    The pool is an integrator that answers after ``base_rtt + target / rate``, or after an update where these
-    come less often; for laws that move a pool only.
-    """
-    target = max(1, limits.limit * spec.target_ppm // _PPM)
-    update = spec.increments * spec.interval_us / 1e6
-    round_trip = spec.base_rtt_us / 1e6 + target / limits.rate
-    if spec.kind is LawKind.IQM:
-        return _OURS if spec.target_ppm < _PPM else 0.0
-    if spec.kind is LawKind.LAS or (spec.kind is LawKind.FAIRQ and spec.gain is Gain.OURS):
-        return _OURS
-    if spec.kind is not LawKind.FAIRQ:
-        return 0.0
-    return max(1.0, round_trip / update) * _SEGMENT / target
 
 
 def syn_allowance(spec: LawSpec, limit: int) -> int:
@@ -93,12 +72,10 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         target=target,
         # SED's queue is short at NOM as well, IQM's only below; an empty queue always is.
         calm=max(1, limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE)),
-        gain_q16=max(1, min(65535, round(_OURS * interval / round_trip * 65536))),
+        gain_q16=max(1, min(65535, round(_LOOP_GAIN * interval / round_trip * 65536))),
         trim_step=trim_step(limits.rate, interval),
         young_bytes=spec.young_bytes,
         kind=spec.kind,
-        gain=spec.gain,
-        increments=spec.increments,
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
         limiting_segments=spec.limiting_segments,
@@ -119,7 +96,7 @@ class LawTable(LawObjects[LawSpec]):
     """At most ``capacity`` laws. It is a :class:`RuleSink`: the rule table installs its rules through it."""
 
     noun = "law"
-    parts = "kind, gain or flag"
+    parts = "kind or flag"
 
     def __init__(self, sink: LawSink, capacity: int) -> None:
         super().__init__(sink, capacity)
@@ -129,14 +106,6 @@ class LawTable(LawObjects[LawSpec]):
         return out_of_bounds(spec)
 
     def _put(self, port: int, law: int, spec: LawSpec, limits: QueueLimits, expires_ns: int) -> None:
-        gain = loop_gain(spec, limits)
-        if gain > _STABLE:
-            raise refused(
-                window_law.ERROR_LAW_UNSTABLE,
-                f"law {law} on port {port}: loop gain times round trip is {gain:.2f}, more than {_STABLE:g} "
-                f"(buffer {limits.limit} bytes, {limits.rate * 8} bit/s, T {spec.interval_us} us, "
-                f"M {spec.increments}, base round trip {spec.base_rtt_us} us)",
-            )
         self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
 
     def _take_away(self, port: int) -> None:

@@ -15,7 +15,7 @@ from fairq_ryu.channel import framing, quoted_law
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.quoted_law import ALL_LAWS as ALL_LAWS  # for those who import it from here
-from fairq_ryu.law_spec import ALL_FLAGS, Gain, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import ALL_FLAGS, LawFlags, LawKind, LawSpec
 
 EXP_TYPE_SET_LAW = 6
 EXP_TYPE_LAW_STATS = 7
@@ -27,7 +27,6 @@ ERROR_LAW_UNKNOWN = 5
 ERROR_LAW_COMMAND = 6
 ERROR_LAW_KIND = 7
 ERROR_LAW_PARAMETER = 8
-ERROR_LAW_UNSTABLE = 9
 ERROR_LAW_IN_USE = 10
 ERROR_LAW_TABLE_FULL = 11
 ERROR_LAW_NO_QUEUE = 12
@@ -37,7 +36,6 @@ ERRORS = {
     ERROR_LAW_COMMAND: "unknown command",
     ERROR_LAW_KIND: "unknown kind of law",
     ERROR_LAW_PARAMETER: "a parameter is out of bounds",
-    ERROR_LAW_UNSTABLE: "the law would not be stable on this port",
     ERROR_LAW_IN_USE: "another port's rule refers to this law",
     ERROR_LAW_TABLE_FULL: "there are as many laws as the agent can hold",
     ERROR_LAW_NO_QUEUE: "the port has no queue of known size and rate",
@@ -45,7 +43,7 @@ ERRORS = {
 
 _REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_LAW, EXP_TYPE_LAW_STATS, table=0)
 
-_SET = struct.Struct("!BBBBI6I6HI")
+_SET = struct.Struct("!BB2xI6I6HI")
 _REQUEST = struct.Struct("!I4x")
 _RECORD = struct.Struct("!IIIIIIIIIIHHIQQI4xQQQQ")
 SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
@@ -113,12 +111,10 @@ def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None =
 def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
     """The body of a SET_LAW."""
     if spec is None:
-        return _SET.pack(command, 0, 0, 0, law, *(0,) * 13)
+        return _SET.pack(command, 0, law, *(0,) * 13)
     return _SET.pack(
         command,
         spec.kind,
-        spec.gain,
-        spec.weight_shift,
         law,
         spec.interval_us,
         spec.base_rtt_us,
@@ -127,7 +123,7 @@ def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
         spec.calm_ppm,
         spec.young_bytes,
         spec.flags,
-        spec.increments,
+        spec.weight_shift,
         spec.first_window,
         spec.floor_segments,
         spec.limiting_segments,
@@ -137,20 +133,19 @@ def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
 
 
 def decode_set(data: bytes) -> SetLaw:
-    """The requested law; bounds are not checked. A kind, gain or flag that is not known gives a ``spec`` of
-    None in an ADD or MODIFY. Raises ValueError on a wrong length.
+    """The requested law; bounds are not checked. A kind or flag that is not known gives a ``spec`` of None
+    in an ADD or MODIFY. Raises ValueError on a wrong length.
     """
     if len(data) != SET_SIZE:
         raise ValueError(f"the body of SET_LAW is {SET_SIZE} bytes, not {len(data)}")
-    command, kind, gain, weight_shift, law, *numbers = _SET.unpack(data)
+    command, kind, law, *numbers = _SET.unpack(data)
     interval, base_rtt, linger, target, calm, young, flags, *segments, mark_packets, allowance = numbers
-    increments, first_window, floor_segments, limiting_segments = segments
-    known = kind in set(LawKind) and gain in set(Gain) and not flags & ~int(ALL_FLAGS)
+    weight_shift, first_window, floor_segments, limiting_segments = segments
+    known = kind in set(LawKind) and not flags & ~int(ALL_FLAGS)
     if command == LawCommand.DELETE or not known:
         return SetLaw(command, law, None)
     spec = LawSpec(
         LawKind(kind),
-        Gain(gain),
         LawFlags(flags),
         interval,
         base_rtt,
@@ -158,7 +153,6 @@ def decode_set(data: bytes) -> SetLaw:
         target,
         calm,
         young,
-        increments,
         first_window,
         floor_segments,
         limiting_segments,

@@ -153,14 +153,18 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "service.",
         grammar=parse_targets,
     ),
-    Setting("agent", "private_key", "", "", "PEM file with the agent's private key, for ssl: addresses."),
-    Setting("agent", "certificate", "", "", "PEM file with the agent's certificate, for ssl: addresses."),
+    Setting(
+        "agent", "private_key", "", "", "PEM file with the agent's private key. Set it for ssl: addresses."
+    ),
+    Setting(
+        "agent", "certificate", "", "", "PEM file with the agent's certificate. Set it for ssl: addresses."
+    ),
     Setting(
         "agent",
         "ca_cert",
         "",
         "",
-        "PEM file with the authority that signed the controllers' certificates, for ssl: addresses.",
+        "PEM file with the authority that signed the controllers' certificates. Set it for ssl: addresses.",
     ),
     Setting(
         "agent",

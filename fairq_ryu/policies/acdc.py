@@ -24,8 +24,6 @@ class AcdcParameters:
 
     threshold: int = 20
     weight_shift: int = 4
-    first_window: int = 10
-    floor_segments: int = 2
 
 
 class Acdc:
@@ -39,7 +37,8 @@ class Acdc:
             "threshold",
             20,
             "packets",
-            "K: data that would make the queue longer, in full frames of 1514 bytes, counts as marked.",
+            "K: data that would make the queue longer, in full frames of 1514 bytes, counts as marked. "
+            "Raise it where long flows do not fill the link.",
             1,
             65_535,
         ),
@@ -49,19 +48,9 @@ class Acdc:
             4,
             "",
             "g, the weight of a window of data in the mean of the marked fraction, is 2 to the power of "
-            "minus this.",
+            "minus this. Set it where it must be that of other hosts' DCTCP (dctcp_shift_g in Linux).",
             1,
             16,
-        ),
-        Setting("acdc", "first_window", 10, "segments", "Window with which a flow begins.", 1, 1000),
-        Setting(
-            "acdc",
-            "floor_segments",
-            2,
-            "segments",
-            "Minimum window of a flow while the buffer holds that of all flows, otherwise one segment.",
-            1,
-            10,
         ),
     )
 
@@ -72,10 +61,4 @@ class Acdc:
     def switch_law(self, port: PortKey) -> LawSpec:
         """The law for one port."""
         p = self.parameters
-        return LawSpec(
-            LawKind.ACDC,
-            first_window=p.first_window,
-            floor_segments=p.floor_segments,
-            mark_packets=p.threshold,
-            weight_shift=p.weight_shift,
-        )
+        return LawSpec(LawKind.ACDC, mark_packets=p.threshold, weight_shift=p.weight_shift)

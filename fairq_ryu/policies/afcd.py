@@ -20,7 +20,6 @@ from fairq_ryu.policies.queue_policy import (
     ecn,
     ecn_flag,
     microseconds,
-    sharing_settings,
 )
 from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
 from fairq_ryu.setting import Setting
@@ -31,8 +30,6 @@ class AfcdParameters:
     """Times in s; 0 for the delays: worked out by the agent."""
 
     variant: str = "ours"
-    update: float = 0.00625
-    sample_every: int = 0
     delay_target: float = 0.0
     delay_interval: float = 0.0
     base_rtt: float = 0.001
@@ -41,7 +38,7 @@ class AfcdParameters:
 
 def _settings(section: str) -> tuple[Setting, ...]:
     """The settings of all variants, as entries of ``section``."""
-    return (*sharing_settings(section), *delay_settings(section), ecn(section))
+    return (*delay_settings(section), ecn(section))
 
 
 class Afcd(QueuePolicy):
@@ -54,7 +51,8 @@ class Afcd(QueuePolicy):
             "variant",
             "ours",
             "",
-            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's of flows that sent most.",
+            "As the paper, as its authors' code, or ours: AFQ's drops, and CoDel's of flows that sent most. "
+            "Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
         *_settings("afcd"),
@@ -74,8 +72,6 @@ class Afcd(QueuePolicy):
             target_us=microseconds(p.delay_target),
             interval_us=microseconds(p.delay_interval),
             base_rtt_us=microseconds(p.base_rtt),
-            update_us=microseconds(p.update),
-            sample_every=p.sample_every,
         )
 
 

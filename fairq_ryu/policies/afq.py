@@ -18,9 +18,7 @@ from fairq_ryu.policies.queue_policy import (
     QueuePolicy,
     ecn,
     ecn_flag,
-    microseconds,
     millionths,
-    sharing_settings,
 )
 from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
 from fairq_ryu.setting import Setting
@@ -28,20 +26,20 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class AfqParameters:
-    """``update`` in s; ``queue_target`` a fraction of the buffer."""
+    """``queue_target`` a fraction of the buffer."""
 
     variant: str = "ours"
-    update: float = 0.00625
-    sample_every: int = 0
     queue_target: float = 0.2
     ecn: bool = False
 
 
 def _settings(section: str) -> tuple[Setting, ...]:
     """The settings of all variants, as entries of ``section``."""
-    target = "Q_t: length of the queue as a fraction of the buffer."
+    target = (
+        "Q_t: length of the queue as a fraction of the buffer. Lower it for a shorter queue; raise it where "
+        "flows do not fill the link."
+    )
     return (
-        *sharing_settings(section),
         Setting(section, "queue_target", 0.2, "", target, 0.01, 1),
         ecn(section),
     )
@@ -57,8 +55,8 @@ class Afq(QueuePolicy):
             "variant",
             "ours",
             "",
-            "As the paper, as its authors' code (a thousandth of the probability, above 1.2 fair shares), or "
-            "ours: flows that have sent less may have 1.25 fair shares.",
+            "As the paper, as its authors' code (a thousandth of the probability, above 1.2 fair shares), "
+            "or ours: flows that have sent less may have 1.25 fair shares. Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
         *_settings("afq"),
@@ -75,9 +73,7 @@ class Afq(QueuePolicy):
             QueueLawKind.AFQ,
             Variant[p.variant.upper()],
             ecn_flag(p.ecn),
-            update_us=microseconds(p.update),
             target_ppm=millionths(p.queue_target),
-            sample_every=p.sample_every,
         )
 
 

@@ -32,20 +32,30 @@ def initial_window(section: str) -> Setting:
         "initial_window",
         10,
         "segments",
-        "Initial window of the hosts: what a new flow sends before it receives an ACK.",
+        "Initial window of the hosts: what a new flow sends before it receives an ACK. Set it where hosts "
+        "do not begin with ten segments.",
         1,
         1000,
     )
 
 
-def tick_interval(section: str, what: str = "T: minimum time between two ticks of the law.") -> Setting:
-    """T of a law that runs in the switch."""
-    return Setting(section, "interval", 0.0002, "s", what, 0.00005, 0.01)
-
-
 def base_rtt(section: str, what: str) -> Setting:
     """The round-trip time with empty queues, of a law that runs in the switch."""
     return Setting(section, "base_rtt", 0.001, "s", what, 0, 1)
+
+
+def target_queue(section: str, default: float) -> Setting:
+    """The queue length that a law with a pool aims at."""
+    return Setting(
+        section,
+        "alpha",
+        default,
+        "",
+        "Target queue as a fraction of the buffer. Lower it where volleys still overflow the buffer; raise "
+        "it where long flows do not fill the link.",
+        0.01,
+        1,
+    )
 
 
 def turns(section: str) -> Setting:
@@ -56,7 +66,8 @@ def turns(section: str) -> Setting:
         "off",
         "",
         "New connections wait (at most 5 s) while the flows of a port, with the minimum window each, and "
-        "the first windows of new flows exceed its buffer.",
+        "the first windows of new flows exceed its buffer. Set it where more connections begin at a time "
+        "than the buffer holds segments.",
         choices=("off", "on"),
     )
 
@@ -64,19 +75,3 @@ def turns(section: str) -> Setting:
 def turns_flag(value: str) -> LawFlags:
     """The flag of a law for this value of the setting."""
     return LawFlags.TURNS if value == "on" else NO_FLAGS
-
-
-def syn_allowance(section: str) -> Setting:
-    """The limit of :class:`~fairq_ryu.policies.parts.half_open.HalfOpenLimiter` in the controller, and of
-    ``laws/opening.h`` in the switch, for laws that count SYNs.
-    """
-    return Setting(
-        section,
-        "syn_allowance",
-        256,
-        "flows",
-        "Limit against SYN floods: at most this many unanswered new flows count for each port by which their "
-        "data leaves; in the controller, at which they enter the network.",
-        1,
-        1_000_000,
-    )

@@ -14,25 +14,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fairq_ryu.law_spec import NO_FLAGS, Gain, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, tick_interval, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class FairQParameters:
-    """``interval`` T and ``base_rtt`` in s, ``increments`` M, ``alpha`` a fraction of the buffer."""
+    """``base_rtt`` in s, ``alpha`` a fraction of the buffer."""
 
-    interval: float = 0.0002
-    increments: int = 8
     alpha: float = 0.25
-    slow_start: bool = True
     base_rtt: float = 0.001
-    floor_segments: int = 2
-    gain: str = "ours"
     turns: str = "off"
 
 
@@ -42,48 +37,14 @@ class FairQ:
     name: ClassVar[str] = "fairq"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        tick_interval("fairq"),
-        Setting("fairq", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
+        target_queue("fairq", 0.25),
         base_rtt(
             "fairq",
-            "Round-trip time with empty queues, as long as no longer one is measured. The pool never exceeds "
-            "the buffer plus this time multiplied by the rate.",
-        ),
-        Setting(
-            "fairq",
-            "floor_segments",
-            2,
-            "segments",
-            "Minimum window of a flow, as long as the buffer can hold the windows of all flows.",
-            1,
-            10,
+            "Round-trip time with empty queues, as long as no longer one is measured. The pool never "
+            "exceeds the buffer plus this time multiplied by the rate. Set it where round trips are not "
+            "about 1 ms.",
         ),
         turns("fairq"),
-        Setting(
-            "fairq",
-            "gain",
-            "ours",
-            "",
-            "How the pool follows the queue: by a part of itself (ours), or by the increments of Algorithm 1 "
-            "(paper).",
-            choices=("paper", "ours"),
-        ),
-        Setting(
-            "fairq",
-            "increments",
-            8,
-            "",
-            "M: number of ticks between two changes of the pool, with gain = paper.",
-            1,
-            1000,
-        ),
-        Setting(
-            "fairq",
-            "slow_start",
-            True,
-            "",
-            "Increase the pool fast until the queue first reaches the target, with gain = paper.",
-        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -93,15 +54,9 @@ class FairQ:
     def switch_law(self, port: PortKey) -> LawSpec:
         """The law for one port."""
         p = self.parameters
-        # The gain `ours` is as fast without, and would be shown in this mode for ever.
-        starts_slowly = p.slow_start and p.gain != "ours"
         return LawSpec(
             LawKind.FAIRQ,
-            Gain[p.gain.upper()],
-            (LawFlags.SLOW_START if starts_slowly else NO_FLAGS) | turns_flag(p.turns),
-            interval_us=round(p.interval * 1e6),
+            flags=turns_flag(p.turns),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
-            increments=p.increments,
-            floor_segments=p.floor_segments,
         )

@@ -14,16 +14,15 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, tick_interval, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class FairSwitchParameters:
-    """``interval`` T and ``base_rtt`` in s; ``alpha`` a fraction of the buffer."""
+    """``base_rtt`` in s; ``alpha`` a fraction of the buffer."""
 
-    interval: float = 0.0002
     alpha: float = 0.25
     base_rtt: float = 0.001
     turns: str = "off"
@@ -35,16 +34,11 @@ class FairSwitch:
     name: ClassVar[str] = "fairswitch"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        tick_interval(
-            "fairswitch",
-            "T: minimum time between two ticks of the law. The trim moves by the bytes that the port sends "
-            "in this time, divided by 125.",
-        ),
-        Setting("fairswitch", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
+        target_queue("fairswitch", 0.25),
         base_rtt(
             "fairswitch",
             "Round-trip time with empty queues; no window exceeds the buffer plus this time multiplied by "
-            "the rate.",
+            "the rate. Set it where round trips are longer.",
         ),
         turns("fairswitch"),
     )
@@ -59,7 +53,6 @@ class FairSwitch:
         return LawSpec(
             LawKind.FAIRSWITCH,
             flags=turns_flag(p.turns),
-            interval_us=round(p.interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
         )

@@ -40,7 +40,8 @@ class Fixed:
             "pool",
             100000,
             "bytes",
-            "Number of bytes that the active flows of a port share equally.",
+            "Number of bytes that the active flows of a port share equally. Set it to rate times round trip "
+            "and the queue that you want.",
             1,
             1 << 31,
         ),
@@ -49,7 +50,8 @@ class Fixed:
             "interval",
             0.1,
             "s",
-            "Time between two readings of the queue, which also tell whether there are flows.",
+            "Time between two readings of the queue, which also tell whether there are flows. Raise it "
+            "where the controller has thousands of ports.",
             0.0005,
             10,
         ),

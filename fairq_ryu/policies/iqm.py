@@ -17,23 +17,20 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import initial_window, syn_allowance, typed_parameters
+from fairq_ryu.policies.common_settings import initial_window, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class IqmParameters:
-    """``interval`` T_i in s, ``alpha`` a fraction of the buffer, ``initial_window`` x in segments,
-    ``syn_allowance`` in flows, ``linger`` in s, ``standing`` a fraction of the buffer.
+    """``interval`` T_i in s, ``initial_window`` x in segments; ``alpha`` and ``standing`` are fractions of
+    the buffer.
     """
 
     interval: float = 0.01
     alpha: float = 0.2
     initial_window: int = 10
-    syn_allowance: int = 256
-    linger: float = 0.05
-    segments: int = 2
     standing: float = 0.2
 
 
@@ -48,7 +45,8 @@ class Iqm:
             "interval",
             0.01,
             "s",
-            "T_i: length of the interval in which new flows are counted.",
+            "T_i: length of the interval in which new flows are counted. Set it a little longer than the "
+            "round trips of the network.",
             0.0005,
             0.01,
         ),
@@ -57,38 +55,19 @@ class Iqm:
             "alpha",
             0.2,
             "",
-            "The incast is over when the queue is below this fraction of the buffer.",
+            "The incast is over when the queue is below this fraction of the buffer. Lower it where one "
+            "volley follows another closely: the limit then lasts longer.",
             0,
             1,
         ),
         initial_window("iqm"),
-        syn_allowance("iqm"),
-        Setting(
-            "iqm",
-            "linger",
-            0.05,
-            "s",
-            "The queue must stay that short for this long (0: it is checked once, at the end of an "
-            "interval).",
-            0,
-            60,
-        ),
-        Setting(
-            "iqm",
-            "segments",
-            2,
-            "segments",
-            "Window of a new flow in an incast after its first segment; others have one.",
-            1,
-            10,
-        ),
         Setting(
             "iqm",
             "standing",
             0.2,
             "",
             "Queue between incasts as a fraction of the buffer (1: no windows between incasts, as in the "
-            "paper).",
+            "paper). Lower it where volleys still overflow the buffer.",
             0.05,
             1,
         ),
@@ -104,10 +83,7 @@ class Iqm:
         return LawSpec(
             LawKind.IQM,
             interval_us=round(p.interval * 1e6),
-            linger_us=round(p.linger * 1e6),
             target_ppm=round(p.standing * 1e6),
             calm_ppm=round(p.alpha * 1e6),
             first_window=p.initial_window,
-            limiting_segments=p.segments,
-            syn_allowance=p.syn_allowance,
         )

@@ -13,20 +13,18 @@ from typing import ClassVar
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, tick_interval, turns, turns_flag, typed_parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, turns_flag, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class LasParameters:
-    """``alpha`` a fraction of the buffer, ``young_bytes`` in bytes, times in s."""
+    """``alpha`` a fraction of the buffer, ``young_bytes`` in bytes, ``base_rtt`` in s."""
 
-    interval: float = 0.0002
     alpha: float = 0.15
     base_rtt: float = 0.001
     young_bytes: int = 100_000
-    floor_segments: int = 2
     turns: str = "off"
 
 
@@ -36,11 +34,21 @@ class Las:
     name: ClassVar[str] = "las"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
-        tick_interval("las"),
-        Setting("las", "alpha", 0.15, "", "Target queue as a fraction of the buffer.", 0.01, 1),
-        base_rtt("las", "Round-trip time with empty queues, as long as no longer one is measured."),
-        Setting("las", "young_bytes", 100_000, "bytes", "A flow that has sent less is young.", 0, 1 << 30),
-        Setting("las", "floor_segments", 2, "segments", "Minimum window of a flow outside volleys.", 1, 10),
+        target_queue("las", 0.15),
+        base_rtt(
+            "las",
+            "Round-trip time with empty queues, as long as no longer one is measured. Set it where round "
+            "trips are not about 1 ms.",
+        ),
+        Setting(
+            "las",
+            "young_bytes",
+            100_000,
+            "bytes",
+            "A flow that has sent less is young. Raise it where the flows that should be fast are longer.",
+            0,
+            1 << 30,
+        ),
         turns("las"),
     )
 
@@ -54,9 +62,7 @@ class Las:
         return LawSpec(
             LawKind.LAS,
             flags=turns_flag(p.turns),
-            interval_us=round(p.interval * 1e6),
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
             young_bytes=p.young_bytes,
-            floor_segments=p.floor_segments,
         )

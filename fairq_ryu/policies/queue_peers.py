@@ -52,19 +52,27 @@ class Red(QueuePolicy):
             "low",
             0.0833,
             "",
-            "min_th: mean queue from which packets are dropped, of the buffer.",
+            "min_th: mean queue from which packets are dropped, of the buffer. Lower it for a shorter "
+            "queue; raise it where flows do not fill the link.",
             0.001,
             1,
         ),
         Setting(
-            "red", "high", 0.25, "", "max_th: mean queue with the probability max_p, of the buffer.", 0.001, 1
+            "red",
+            "high",
+            0.25,
+            "",
+            "max_th: mean queue with the probability max_p, of the buffer. Set it with low, to about "
+            "three times as much.",
+            0.001,
+            1,
         ),
         Setting(
             "red",
             "max_p",
             0.1,
             "",
-            "Probability at max_th.",
+            "Probability at max_th. Raise it where many flows keep the mean queue above high.",
             0.001,
             1,
         ),
@@ -73,18 +81,26 @@ class Red(QueuePolicy):
             "weight_shift",
             9,
             "",
-            "The weight of a packet in the mean is 2 to the power of minus this.",
+            "The weight of a packet in the mean is 2 to the power of minus this. Raise it where bursts that "
+            "the buffer holds must pass without drops.",
             1,
             16,
         ),
-        Setting("red", "by_bytes", False, "", "Long packets are more likely to be dropped."),
+        Setting(
+            "red",
+            "by_bytes",
+            False,
+            "",
+            "Long packets are more likely to be dropped. Set it where flows with short packets should have "
+            "as many bytes.",
+        ),
         Setting(
             "red",
             "gentle",
             True,
             "",
-            "From max_th the probability grows to 1 at twice max_th; no: it is 1 from max_th on, "
-            "as in Linux.",
+            "From max_th the probability grows to 1 at twice max_th; no: it is 1 from max_th on, as in "
+            "Linux. Set no to compare with the kernel's RED.",
         ),
         ecn("red"),
     )
@@ -162,7 +178,8 @@ class Sfb(QueuePolicy):
             "bin_packets",
             20,
             "packets",
-            "A bin with so many packets in the queue becomes more likely to drop.",
+            "A bin with so many packets in the queue becomes more likely to drop. Raise it where a flow "
+            "alone does not fill the link.",
             1,
             10_000,
         ),
@@ -171,7 +188,7 @@ class Sfb(QueuePolicy):
             "bin_most",
             25,
             "packets",
-            "A packet is dropped if each bin of its flow holds so many.",
+            "A packet is dropped if each bin of its flow holds so many. Raise it together with bin_packets.",
             1,
             10_000,
         ),
@@ -210,7 +227,7 @@ class Mark(QueuePolicy):
             20,
             "packets",
             "K: a packet that would make the queue longer, in full frames of 1514 bytes, is marked if it is "
-            "ECN-capable.",
+            "ECN-capable. Raise it where DCTCP's flows do not fill the link.",
             1,
             100_000,
         ),

@@ -58,7 +58,15 @@ def ecn_flag(wanted: bool) -> QueueLawFlags:
 
 def base_rtt(section: str) -> Setting:
     """The round-trip time with empty queues."""
-    return Setting(section, "base_rtt", 0.001, "s", "Round-trip time with empty queues.", 0, 10)
+    return Setting(
+        section,
+        "base_rtt",
+        0.001,
+        "s",
+        "Round-trip time with empty queues. Set it where round trips are not about 1 ms.",
+        0,
+        10,
+    )
 
 
 def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
@@ -69,7 +77,8 @@ def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
             "delay_target",
             0.0,
             "s",
-            "Queueing delay that the law aims at (0: a twentieth of the interval, at least 1.5 full frames).",
+            "Queueing delay that the law aims at (0: a twentieth of the interval, at least 1.5 full "
+            "frames). Set it where a certain delay is promised.",
             0,
             10,
         ),
@@ -79,7 +88,8 @@ def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
             0.0,
             "s",
             "For how long the delay must be above it (0: twice base_rtt and the time that the full buffer "
-            "takes to drain, at least 10 ms).",
+            "takes to drain, at least 10 ms). Set it to compare with CoDel elsewhere, whose default is 0.1 "
+            "s.",
             0,
             60,
         ),
@@ -89,28 +99,10 @@ def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
 
 def ecn(section: str, default: bool = False) -> Setting:
     """Whether a law marks packets."""
-    return Setting(section, "ecn", default, "", "Mark ECN-capable packets in place of dropping them.")
-
-
-def sharing_settings(section: str) -> tuple[Setting, Setting]:
-    """How often the fair share is worked out, and of how many samples."""
-    return (
-        Setting(
-            section,
-            "update",
-            0.00625,
-            "s",
-            "tau_q: longest time between two updates of the fair share.",
-            0.0001,
-            1,
-        ),
-        Setting(
-            section,
-            "sample_every",
-            0,
-            "packets",
-            "One packet of so many enters the shadow buffer (0: so that it has 1.2 s of a full link).",
-            0,
-            10_000,
-        ),
+    return Setting(
+        section,
+        "ecn",
+        default,
+        "",
+        "Mark ECN-capable packets in place of dropping them. Set it where hosts use ECN as in RFC 3168.",
     )

@@ -14,6 +14,14 @@ from fairq_ryu.policies.sed import Sed
 from fairq_ryu.policies.sed_settings import deadline_settings
 from fairq_ryu.setting import Setting
 
+STORED_BYTES = 1 << 20
+"""For the dropped segments of a port: about 590 full frames, with the 256 bytes that each needs in addition,
+and 128 MiB for 128 ports."""
+
+STORED_AGE = 1.0
+"""Seconds after which a dropped segment is no longer worth sending: five times the least retransmission
+timeout of Linux, so its sender has sent it again."""
+
 
 class Rsed(Sed):
     """The RSED policy."""
@@ -26,27 +34,10 @@ class Rsed(Sed):
             "recovery",
             "reinject",
             "",
-            "How a dropped segment is recovered: dupack (duplicate ACKs), reinject (it is sent "
-            "again), both or none.",
+            "How a dropped segment is recovered: dupack (duplicate ACKs), reinject (it is sent again), both "
+            "or none. Set dupack to see the paper's way, none where the network must not send segments "
+            "itself.",
             choices=("dupack", "reinject", "both", "none"),
-        ),
-        Setting(
-            "rsed",
-            "recovery_bytes",
-            1 << 20,
-            "bytes",
-            "Maximum size of the dropped segments that are stored for each port.",
-            0,
-            1 << 31,
-        ),
-        Setting(
-            "rsed",
-            "recovery_age",
-            1.0,
-            "s",
-            "A stored segment is discarded this long after it was last dropped or acted on.",
-            0.001,
-            60,
         ),
     )
 
@@ -57,7 +48,7 @@ class Rsed(Sed):
         self.recovery = Recovery(
             dupack=mode in ("dupack", "both"),
             reinject=mode in ("reinject", "both"),
-            bytes=int(parameters["recovery_bytes"]),
-            age=float(parameters["recovery_age"]),
+            bytes=STORED_BYTES,
+            age=STORED_AGE,
         )
         self.drops = self.recovery.dupack or self.recovery.reinject

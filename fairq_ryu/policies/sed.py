@@ -15,7 +15,7 @@ from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.sed_port import SedPort
-from fairq_ryu.policies.sed_settings import NOM, SedParameters, deadline_settings
+from fairq_ryu.policies.sed_settings import INTERVAL, LINGER, NOM, SedParameters, deadline_settings
 from fairq_ryu.setting import Setting
 
 
@@ -24,12 +24,12 @@ class Sed:
 
     name: ClassVar[str] = "sed"
     settings: ClassVar[tuple[Setting, ...]] = deadline_settings("sed")
+    interval: ClassVar[float] = INTERVAL
     drops = False
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[sed]``."""
         self.parameters = typed_parameters(SedParameters, parameters)
-        self.interval = self.parameters.interval
 
     def switch_law(self, port: PortKey) -> LawSpec:
         """The base windows of one port."""
@@ -37,12 +37,11 @@ class Sed:
         return LawSpec(
             LawKind.SED_BASE,
             flags=LawFlags.ANTICIPATE,
-            linger_us=round(p.linger * 1e6),
+            linger_us=round(LINGER * 1e6),
             target_ppm=round(p.threshold * 1e6),
             calm_ppm=round(NOM * p.threshold * 1e6),
             first_window=p.initial_window,
             limiting_segments=p.base_segments,
-            syn_allowance=p.syn_allowance,
         )
 
     def port_law(self, port: PortKey) -> SedPort:

@@ -10,12 +10,12 @@ Theory of operation. A port is in one of two modes:
     released -> governing   a congestion message (CNG), a sample at K or above, a volley of new flows whose
                             first windows would make the queue congested, or the switch's report that it
                             limits flows
-    governing -> released   NOM, or samples below the lower threshold, for ``linger`` seconds, while the
+    governing -> released   NOM, or samples below the lower threshold, for ``LINGER`` seconds, while the
                             switch limits no flows
 
 In released mode there are no windows. In governing mode the windows are computed anew
-(:meth:`SedPort._compute`, the paper's Algorithm 2) every T seconds with the flows' progress, and when flows
-have started or ended, at most every ``_SETTLE`` seconds.
+(:meth:`SedPort._compute`, the paper's Algorithm 2) every ``INTERVAL`` with the flows' progress, and when
+flows have started or ended, at most every ``_SETTLE`` seconds.
 
 Differences to the paper (docs/policies/sed.md has the reasons): a need is computed with the round-trip time
 of the filled queue, ``Twin / C``; flows are planned to end before their deadline; a sending flow is not
@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from fairq_ryu.law_spec import SYN_ALLOWANCE
 from fairq_ryu.model import (
     NO_WINDOWS,
     Announcement,
@@ -46,7 +47,7 @@ from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
 from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
 from fairq_ryu.policies.parts.rtt import MeanRtt
 from fairq_ryu.policies.parts.typical_segment import TypicalSegment
-from fairq_ryu.policies.sed_settings import NOM, SedParameters
+from fairq_ryu.policies.sed_settings import INTERVAL, LINGER, NOM, SedParameters
 
 # Flows that start or end within this time, seconds, are handled in one computation.
 _SETTLE = 0.004
@@ -57,8 +58,6 @@ _IDLE_AFTER = 0.2
 _RECENT = 0.2
 # A window that changes by less than this fraction, or by less than a step, is not sent again.
 _MIN_CHANGE = 0.05
-# Intervals after which congestion that no sample confirms is over, even if the message was lost.
-_CALM_INTERVALS = 1.5
 # Intervals within which the switch reports a new flow, if it reports flows at all.
 _GRACE_INTERVALS = 2
 # Intervals within which the switch reports a flow that sends, if it reports flows at all.
@@ -77,7 +76,7 @@ class SedPort(PortLaw):
         self.parameters = parameters
         self.drops = drops
         self.gif = GifTable()
-        self.half_open = HalfOpenLimiter(parameters.syn_allowance)
+        self.half_open = HalfOpenLimiter(SYN_ALLOWANCE)
         self.segments = TypicalSegment()
         self.rtt = MeanRtt(parameters.base_rtt)
         self.limit = 0
@@ -137,8 +136,6 @@ class SedPort(PortLaw):
         """The paper's congestion trigger (CNG) and recovery (NOM) messages."""
         self.queue = backlog
         if state is Congestion.NOM:
-            if not self.parameters.linger:
-                return self._release()
             # The windows keep the queue short: without them it would fill again at once, and overflow.
             if self.governing and self._calm_since is None:
                 self._calm_since, self.peak = now, backlog
@@ -159,7 +156,7 @@ class SedPort(PortLaw):
         if self._is_over(thresholds, now):
             return self._release()
         # Normally progress comes with each sample, and the windows are computed then.
-        due = 1.5 * self.parameters.interval
+        due = 1.5 * INTERVAL
         return self._compute(now) if now - self._computed_at >= due else self._changed(now, stale=False)
 
     def progressed(self, flows: Mapping[FlowKey, FlowProgress], now: float) -> WindowPlan | None:
@@ -170,7 +167,7 @@ class SedPort(PortLaw):
             if progress.rtt > 0 and key in self._untimed:
                 self.rtt.sample(progress.rtt, self._untimed.pop(key))
         self.half_open.progressed(flows, now)
-        if self.governing and now - self._computed_at >= 0.5 * self.parameters.interval:
+        if self.governing and now - self._computed_at >= 0.5 * INTERVAL:
             return self._compute(now)
         return self._changed(now, stale=False)
 
@@ -224,9 +221,7 @@ class SedPort(PortLaw):
         elif self._calm_since is None:
             self._calm_since = now
         else:
-            p = self.parameters
-            calm = now - self._calm_since >= max(_SETTLE, p.linger, _CALM_INTERVALS * p.interval)
-            return calm and not self._base_windows_hold(now)
+            return now - self._calm_since >= LINGER and not self._base_windows_hold(now)
         return False
 
     def _will_be_congested(self, now: float) -> bool:
@@ -235,7 +230,7 @@ class SedPort(PortLaw):
         Flows start in volleys, and the port keeps sending meanwhile; if its rate is not known, it is assumed
         to send them within T.
         """
-        drain = self.rate or self._expected / self.parameters.interval
+        drain = self.rate or self._expected / INTERVAL
         self._expected = max(0.0, self._expected - drain * (now - self._expected_at))
         segment, _ = self.segments.typical()
         self._expected += self.parameters.initial_window * segment
@@ -283,7 +278,7 @@ class SedPort(PortLaw):
             return True
         if entry.flow.key in self._uncounted:
             return False
-        grace = _GRACE_INTERVALS * self.parameters.interval
+        grace = _GRACE_INTERVALS * INTERVAL
         return now - entry.start < grace or self._progressed_at < entry.start + grace
 
     def _takes_share(self, entry: GifEntry, now: float) -> bool:
@@ -291,7 +286,7 @@ class SedPort(PortLaw):
         if entry.progress is None or not entry.progress.sent:
             # It may be the direction of a connection without data. The port's base window applies to it until
             # the switch reports data, if the switch reports flows at all.
-            patience = _PATIENT_INTERVALS * self.parameters.interval
+            patience = _PATIENT_INTERVALS * INTERVAL
             silent = now - max(entry.start, self._progressed_at) >= patience
             return silent and self._is_counted(entry, now)
         return now - entry.progressed_at < _IDLE_AFTER
@@ -306,7 +301,7 @@ class SedPort(PortLaw):
         left = entry.deadline - now
         target = entry.announced_at + self.parameters.margin * (entry.deadline - entry.announced_at)
         # A flow that has missed its target has little time until the deadline.
-        hurry = min(left / _HURRY, _GRACE_INTERVALS * self.parameters.interval)
+        hurry = min(left / _HURRY, _GRACE_INTERVALS * INTERVAL)
         time = max(target - now, hurry)
         rtt = self.total / self.rate if self.rate else self.rtt.value
         return min(entry.remaining / time * rtt, entry.remaining)

@@ -116,7 +116,7 @@ def test_the_policy_of_a_running_controller_can_be_changed(fabric):
             return error.code
 
     assert change({"policy": "droptail"}, "not-the-token-at-all") == 401
-    assert change({"policy": "sed", "parameters": {"interval": 15}}) == 422
+    assert change({"policy": "sed", "parameters": {"threshold": 15}}) == 422
     assert lab.port_status()["rule"]["kind"] == "law"
     assert change({"policy": "droptail"}) == 200
     assert until(lambda: lab.status()["rules"] == 0, 15)  # well before the lease ends

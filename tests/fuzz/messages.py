@@ -29,7 +29,7 @@ from fairq_ryu.channel import (
     waking,
     window_law,
 )
-from fairq_ryu.law_spec import Gain, LawKind, LawSpec
+from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import (
     Congestion,
     FlowKey,
@@ -338,7 +338,7 @@ def from_switch():
         ),
         "port-settings": port_settings.messages(PORTS)[0],
         "error-port-settings": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(port_settings.request(DATAPATH))),
-        "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, wire(set_law(1)), "gain 1.41"),
+        "error-law": agent.error(0xFFFF, window_law.ERROR_LAW_NO_QUEUE, wire(set_law(1)), "no queue"),
         "error-law-unknown": agent.error(1, ofp.OFPBRC_BAD_EXP_TYPE, wire(set_law(1))),
         "error-queue-law": agent.error(
             0xFFFF, window_law.ERROR_LAW_EXISTS, wire(set_queue_law(1)), "another controller has it"
@@ -386,8 +386,8 @@ PORTS = {
 DEADLINES = [deadlines.HandshakeDeadline(FLOW, 250_000), deadlines.HandshakeDeadline(FLOW6, None)]
 
 
-def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, gain=Gain.OURS, **more):
-    return window_law.set_law(DATAPATH, command, law, LawSpec(kind, gain, **more))
+def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, **more):
+    return window_law.set_law(DATAPATH, command, law, LawSpec(kind, **more))
 
 
 def set_queue_law(law, command=window_law.LawCommand.ADD, kind=QueueLawKind.AFCD, variant=Variant.OURS):
@@ -465,7 +465,7 @@ def from_controller():
         "law": set_law(1),
         "law-iqm": set_law(2, kind=LawKind.IQM),
         "law-fairswitch": set_law(4, kind=LawKind.FAIRSWITCH),
-        "law-unstable": set_law(3, gain=Gain.PAPER, target_ppm=10_000),
+        "law-las": set_law(3, kind=LawKind.LAS, target_ppm=10_000),
         "law-changed": set_law(1, window_law.LawCommand.MODIFY, LawKind.LAS),
         "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),

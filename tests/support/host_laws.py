@@ -13,7 +13,7 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec, LimitedBy, Mode
+from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec, LimitedBy, Mode
 
 NO_WINDOW: int = layout.CONSTANTS["FQ_NO_WINDOW"]
 LIMIT, RATE, TARGET = 125_000, 25_000_000, 31_250
@@ -50,7 +50,6 @@ class OpeningFlags(IntFlag):
 
 NUMBERS = {
     "FQ_LAW_": (LawKind, LawFlags),
-    "FQ_GAIN_": (Gain,),
     "FQ_MODE_": (Mode,),
     "FQ_LIMITED_BY_": (LimitedBy,),
     "FQ_OPENING_": (Opening,),
@@ -88,9 +87,7 @@ def fq_law(kind: LawKind, **changes: int) -> Any:
         "target": TARGET,
         "interval_ns": 200_000,
         "base_rtt_ns": 1_000_000,
-        "gain": Gain.OURS,
         "gain_q16": 983,
-        "increments": 8,
         "floor_segments": 2,
         "linger_ns": 50_000_000,
         "trim_step": 40,

@@ -114,7 +114,7 @@ def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switc
     opened(switch, 1)
     assert {flow.granted() for flow in flows} == {2 * 1460}
     state = switch.datapath.law_state(PORT)
-    assert (state.beta, state.mode, state.window) == (9, 2, 2920)
+    assert (state.beta, state.mode, state.window) == (9, 1, 2920)
 
 
 def test_iqm_keeps_room_between_incasts(switch: Switch) -> None:
@@ -129,7 +129,7 @@ def test_iqm_predicts_with_the_backlog_unless_it_is_stale(switch: Switch) -> Non
     queues, key = switch.datapath.queues.queues, c_uint32(ifindex)
     slot, now = switch.datapath.window.slots[ifindex], time.monotonic_ns()
     try:
-        for last_ns, mode in ((now - 2 * 10**9, 0), (now + 10**9, 2)):
+        for last_ns, mode in ((now - 2 * 10**9, 0), (now + 10**9, 1)):
             queues.set(key, layout.fq_queue(backlog=LIMITS.limit, last_ns=last_ns, slot=slot))
             opened(switch, 1)
             assert switch.datapath.law_state(PORT).mode == mode
@@ -145,7 +145,7 @@ def test_iqm_counts_the_syns_that_leave_before_any_is_answered(switch: Switch) -
     assert switch.datapath.law_state(PORT).mode == 0
     flows[8].syn()
     state = switch.datapath.law_state(PORT)
-    assert (state.beta, state.mode, state.unproven) == (9, 2, 9)
+    assert (state.beta, state.mode, state.unproven) == (9, 1, 9)
     assert packets.window(flows[0].syn_ack(window=65_535)) == 2 * 1460
     assert switch.datapath.law_state(PORT).beta == 9, "counted with its SYN"
     flows[0].data()
@@ -266,7 +266,7 @@ def test_sed_anticipates_from_the_flow_on_that_would_congest_the_queue(switch: S
     flows += opened(switch, 1)
     assert {flow.granted() for flow in flows} == {1460}
     state = switch.datapath.law_state(PORT)
-    assert (state.mode, state.window, state.expected) == (2, 1460, 0)
+    assert (state.mode, state.window, state.expected) == (1, 1460, 0)
     # One that begins now is under the base window from its first ACK on, and no reason to limit longer.
     state.calm_ns = 1
     key = c_uint32(switch.datapath.window.slots[switch.ports[PORT].ifindex])

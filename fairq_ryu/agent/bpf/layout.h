@@ -30,25 +30,19 @@
 #define FQ_LAW_LAS        5
 #define FQ_LAW_ACDC       6
 
-/* fq_law.gain, of kind fairq */
-#define FQ_GAIN_PAPER 1
-#define FQ_GAIN_OURS  2
-
 /*
- * fq_law.flags. SLOW_START: raise the pool fast until the queue first reaches the target. ANTICIPATE: sed-base
- * limits its flows if new ones will congest the queue. TURNS: new connections wait until the buffer has room.
+ * fq_law.flags. ANTICIPATE: sed-base limits its flows if new ones will congest the queue. TURNS: new connections wait
+ * until the buffer has room.
  */
-#define FQ_LAW_SLOW_START 1
-#define FQ_LAW_ANTICIPATE 2
-#define FQ_LAW_TURNS      4
+#define FQ_LAW_ANTICIPATE 1
+#define FQ_LAW_TURNS      2
 
 /*
  * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:
  * the minimum windows of the flows exceed the pool.
  */
-#define FQ_MODE_SLOW_START 1
-#define FQ_MODE_LIMITING   2
-#define FQ_MODE_FLOORED    4
+#define FQ_MODE_LIMITING 1
+#define FQ_MODE_FLOORED  2
 
 /*
  * What limits fq_law_state.pool. FLOWS: none uses its whole window, so that it is not raised. CAP: it is what
@@ -261,26 +255,23 @@ struct fq_rule {
 
 /* The parameters of a window law. Bytes unless said. */
 struct fq_law {
-	__u64 rate;        /* of the port, bytes/s */
-	__u64 linger_ns;   /* iqm, sed-base: the queue must have been short for this long */
-	__u32 interval_ns; /* T: minimum time between two ticks */
-	__u32 base_rtt_ns; /* round-trip time with empty queues */
-	__u32 limit;       /* the port's buffer */
-	__u32 target;      /* fairq, fairswitch, las: length of the queue; sed-base, acdc: K */
-	__u32 calm;        /* iqm, sed-base: a queue below it is short (sed-base: NOM + 1) */
-	__u32 gain_q16;  /* fairq (ours), las: part of the pool that one tick may move it, << 16 */
-	__u32 trim_step; /* fairswitch: change of the trim in one tick */
-	__u32 young_bytes;       /* las: a flow that has sent less is young */
-	__u32 syn_allowance;     /* flows that may count before their handshakes are complete */
-	__u16 kind;              /* FQ_LAW_... */
-	__u16 gain;              /* FQ_GAIN_... */
-	__u16 increments;        /* M */
-	__u16 first_window;      /* x: segments that a new flow sends at once */
-	__u16 floor_segments;    /* minimum window while the buffer holds that of all flows */
+	__u64 rate;           /* of the port, bytes/s */
+	__u64 linger_ns;      /* iqm, sed-base: the queue must have been short for this long */
+	__u32 interval_ns;    /* T: minimum time between two ticks */
+	__u32 base_rtt_ns;    /* round-trip time with empty queues */
+	__u32 limit;          /* the port's buffer */
+	__u32 target;         /* fairq, fairswitch, las: length of the queue; sed-base, acdc: K */
+	__u32 calm;           /* iqm, sed-base: a queue below it is short (sed-base: NOM + 1) */
+	__u32 gain_q16;       /* fairq, las: part of the pool that one tick may move it, << 16 */
+	__u32 trim_step;      /* fairswitch: change of the trim in one tick */
+	__u32 young_bytes;    /* las: a flow that has sent less is young */
+	__u32 syn_allowance;  /* flows that may count before their handshakes are complete */
+	__u16 kind;           /* FQ_LAW_... */
+	__u16 first_window;   /* x: segments that a new flow sends at once */
+	__u16 floor_segments; /* minimum window while the buffer holds that of all flows */
 	__u16 limiting_segments; /* iqm, sed-base: window in FQ_MODE_LIMITING */
 	__u16 flags;             /* FQ_LAW_... */
 	__u16 weight_shift;      /* acdc: g is 2 to the power of minus this */
-	__u16 pad[2];
 };
 
 /* The law of a port, by slot: written by the agent only. */
@@ -304,7 +295,6 @@ struct fq_law_input {
 /* The state of a port's law, by slot: made by the agent, written by the programs. */
 struct fq_law_state {
 	__u64 pool;        /* shared by the flows, bytes << 8 */
-	__u64 incr;        /* increments since the last update, bytes << 16, two's complement */
 	__u64 last_ns;     /* last tick; 0: none yet */
 	__u64 byte_ns;     /* fq_law_input.byte_ns then */
 	__u64 limited_ns;  /* last ACK of a flow that had used its whole window */
@@ -325,14 +315,12 @@ struct fq_law_state {
 	__u32 segment_before; /* ... and in the period before */
 	__u32 trim;           /* fairswitch */
 	__u32 beta;           /* iqm: flows that began in this interval, less those that ended */
-	__u32 count;          /* increments since the last update */
 	__u32 expected;       /* sed-base: bytes of first windows that the port has not sent yet */
 	__u32 queue;          /* mean of the last interval, bytes */
 	__u16 mode;           /* FQ_MODE_... */
 	__u16 limited_by;     /* FQ_LIMITED_BY_... */
 	__u32 unproven;       /* flows that count, and whose handshakes are not complete */
 	__u32 rtt_ns; /* the shortest handshake of the flows that have used their whole windows; 0: not known */
-	__u32 pad;
 };
 
 struct fq_counter {

@@ -79,15 +79,40 @@ class FairQPaper:
 
     name: ClassVar[str] = "fairq-paper"
     settings: ClassVar[tuple[Setting, ...]] = (
-        Setting("fairq-paper", "interval", 0.001, "s", "T: time between two increments.", 0.0005, 10),
-        Setting("fairq-paper", "increments", 8, "", "M: number of increments between two updates.", 1, 1000),
-        Setting("fairq-paper", "alpha", 0.25, "", "Target queue as a fraction of the buffer.", 0.01, 1),
+        Setting(
+            "fairq-paper",
+            "interval",
+            0.001,
+            "s",
+            "T: time between two increments. Set it to about the round trips of the network.",
+            0.0005,
+            10,
+        ),
+        Setting(
+            "fairq-paper",
+            "increments",
+            8,
+            "",
+            "M: number of increments between two updates. Raise it where the queue swings.",
+            1,
+            1000,
+        ),
+        Setting(
+            "fairq-paper",
+            "alpha",
+            0.25,
+            "",
+            "Target queue as a fraction of the buffer. Set it to compare with FairQ at another target.",
+            0.01,
+            1,
+        ),
         Setting(
             "fairq-paper",
             "slow_start",
             True,
             "",
-            "Begin with two segments more at each update, until the queue first reaches the target.",
+            "Begin with two segments more at each update, until the queue first reaches the target. Set no "
+            "where the first flows overflow the buffer.",
         ),
     )
 

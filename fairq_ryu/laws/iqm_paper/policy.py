@@ -69,7 +69,7 @@ class IqmPaper:
             "interval",
             0.001,
             "s",
-            "T_i: interval in which new flows are counted, about one round trip with empty queues.",
+            "T_i: interval in which new flows are counted. Set it to about one round trip with empty queues.",
             0.0005,
             10,
         ),
@@ -78,7 +78,8 @@ class IqmPaper:
             "alpha",
             0.2,
             "",
-            "The incast is over when the queue is below this fraction of the buffer.",
+            "The incast is over when the queue is below this fraction of the buffer. Lower it where one "
+            "volley follows another closely: the limit then lasts longer.",
             0.01,
             1,
         ),
@@ -87,7 +88,8 @@ class IqmPaper:
             "initial_window",
             1,
             "segments",
-            "x: what a new flow is expected to send before it receives an ACK.",
+            "x: what a new flow is expected to send before it receives an ACK. Set it to 10 for the initial "
+            "window of hosts today.",
             1,
             1000,
         ),

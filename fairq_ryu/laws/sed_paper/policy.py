@@ -118,7 +118,8 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
             "interval",
             0.01,
             "s",
-            "Time between two updates of the GIF table and two readings of the queue.",
+            "Time between two updates of the GIF table and two readings of the queue. Raise it where the "
+            "controller has hundreds of ports.",
             0.0005,
             10,
         ),
@@ -127,7 +128,8 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
             "threshold",
             0.3,
             "",
-            "K: the queue is congested from this fraction of the buffer on.",
+            "K: the queue is congested from this fraction of the buffer on. Lower it where packets are lost "
+            "in volleys.",
             0.01,
             1,
         ),
@@ -136,11 +138,21 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
             "rtt",
             0.001,
             "s",
-            "RTT_avg: mean round-trip time of the flows, queues empty.",
+            "RTT_avg: mean round-trip time of the flows, queues empty. Set it to that of the network: the "
+            "law does not measure it.",
             0.00001,
             10,
         ),
-        Setting(section, "base_segments", 1, "segments", "Base rate of a flow without a deadline.", 1, 10),
+        Setting(
+            section,
+            "base_segments",
+            1,
+            "segments",
+            "Base rate of a flow without a deadline. Raise it where flows without a deadline must not fall "
+            "behind.",
+            1,
+            10,
+        ),
     )
 
 

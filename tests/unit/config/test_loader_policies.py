@@ -187,7 +187,6 @@ def test_a_later_file_s_service_replaces_the_earlier_one(write):
         ("[service]\nport = 80\n", "did you mean [service.NAME]?"),
         ("[services]\nport = 80\n", "did you mean [service.NAME]?"),
         ("[droptail]\n", "policy droptail has no settings. Remedy: take section [droptail] out"),
-        ("[sed]\ninterval = 1\n", "[sed] interval = 1 s is too long"),
         ("[fixed]\ninterval = 1\n", "[fixed] interval = 1 s is too long"),
         ("[sed]\nrecovery = both\n", "[sed] has no setting recovery"),
         ("[sed]\nmissed = reset\n", "'reset' is none of demote, pause"),
@@ -208,7 +207,7 @@ def test_an_error_is_one_line(write, text, words, capsys):
 
 def test_rsed_has_all_of_sed():
     sed, rsed = sections()["sed"], sections()["rsed"]
-    assert set(rsed) - set(sed) == {"recovery", "recovery_bytes", "recovery_age"}
+    assert set(rsed) - set(sed) == {"recovery"}
     for name, setting in sed.items():
         assert (setting.default, setting.help) == (rsed[name].default, rsed[name].help)
 

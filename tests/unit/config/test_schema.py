@@ -72,9 +72,15 @@ def test_every_number_has_bounds_and_keeps_them(setting):
             setting.parse(word)
 
 
+@pytest.mark.parametrize("setting", SETTINGS, ids=label)
+def test_every_help_says_when_to_change_the_setting(setting):
+    *what, when = re.split(r"(?<=\.) (?=[A-Z])", setting.help)
+    assert what and re.match(r"(Set|Raise|Lower|Make) ", when), setting.help
+
+
 def test_whole_numbers_are_whole():
     with pytest.raises(ValueError, match=r"'2\.5' is not a whole number"):
-        sections()["fairq"]["increments"].parse("2.5")
+        sections()["fairq-paper"]["increments"].parse("2.5")
 
 
 @pytest.mark.parametrize(
@@ -82,12 +88,12 @@ def test_whole_numbers_are_whole():
     [("yes", True), ("TRUE", True), ("on", True), ("1", True), ("no", False), ("Off", False)],
 )
 def test_yes_and_no(text, value):
-    assert sections()["fairq"]["slow_start"].parse(text) is value
+    assert sections()["fairq-paper"]["slow_start"].parse(text) is value
 
 
 def test_a_value_that_is_neither_yes_nor_no():
     with pytest.raises(ValueError, match="'2' is not yes or no"):
-        sections()["fairq"]["slow_start"].parse("2")
+        sections()["fairq-paper"]["slow_start"].parse("2")
 
 
 def test_texts_with_choices():
@@ -109,11 +115,11 @@ def test_without_files_all_are_defaults():
 
 
 def test_a_file_and_one_after_it(write):
-    first = write("[fairq]\nalpha = 0.5\nincrements: 4\n# a comment\n; another\n[agent]\nflows=100\n")
+    first = write("[fairq]\nalpha = 0.5\nbase_rtt: 0.02\n# a comment\n; another\n[agent]\nflows=100\n")
     second = write("[fairq]\nalpha = 0.1\n", "second.conf")
     settings = loader.load([first, str(second)])
     assert settings.section("fairq")["alpha"] == 0.1
-    assert settings.value("fairq", "increments") == 4
+    assert settings.value("fairq", "base_rtt") == 0.02
     assert settings.number("agent", "flows") == 100.0
     assert settings.value("agent", "ports") == 1024
 
@@ -129,7 +135,7 @@ def test_sections_of_other_programs_are_ignored(write):
     [
         ("[fairq]\nalhpa = 1\n", "[fairq] has no setting alhpa. Remedy: did you mean alpha?"),
         ("[fairq]\nAlpha = 1\n", "has no setting Alpha. Remedy: did you mean alpha?"),
-        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are interval, alpha"),
+        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are alpha, base_rtt"),
         ("[fair_q]\nalpha = 1\n", "unknown section [fair_q]. Remedy: did you mean [fairq]?"),
         ("[agents]\n", "did you mean [agent]?"),
         ("[FAIRQ]\nalpha = 1\n", "unknown section [FAIRQ]. Remedy: did you mean [fairq]?"),
@@ -138,7 +144,7 @@ def test_sections_of_other_programs_are_ignored(write):
         ("[Service.web]\nport = 80\n", "unknown section [Service.web]. Remedy: did you mean [service.web]?"),
         ("[service web]\nport = 80\n", "did you mean [service.web]?"),
         ("[services]\nport = 80\n", "did you mean [service.NAME]?"),
-        ("[fairq]\nSLOW_START = yes\n", "has no setting SLOW_START. Remedy: did you mean slow_start?"),
+        ("[fairq-paper]\nSLOW_START = yes\n", "has no setting SLOW_START. Remedy: did you mean slow_start?"),
         (
             "[agent]\ncontrollers = tcp:127.0.0.1 127.0.0.1:6653\n",
             "[agent] controllers: '127.0.0.1:6653' is not a controller's address. Remedy: write tcp:",
@@ -152,7 +158,7 @@ def test_sections_of_other_programs_are_ignored(write):
         ("[fairq]\nalpha =\n", "'' is not a number"),
         ("[fairq]\nalpha = 1\n  2\n", "is not a number"),
         ("[fairq]\nalpha = nan\n", "alpha: nan is"),
-        ("[fairq]\nslow_start = maybe\n", "'maybe' is not yes or no"),
+        ("[fairq-paper]\nslow_start = maybe\n", "'maybe' is not yes or no"),
         ("[fairq]\nalpha = 1\nalpha = 1\n", "line 3: [fairq] has alpha already"),
         ("[fairq]\nalpha = 1\n[fairq]\n", "line 3: there is a section [fairq] already"),
         ("alpha = 1\n", "line 1 is before the first [section]"),
@@ -202,8 +208,7 @@ def test_fairq_uses_all_its_settings_and_no_others():
         == Config().section("fairq")
         == dataclasses.asdict(FairQParameters())
     )
-    changed = {"interval": 0.001, "increments": 2, "alpha": 0.75, "slow_start": False}
-    changed |= {"base_rtt": 0.25, "floor_segments": 1, "gain": "paper", "turns": "on"}
+    changed = {"alpha": 0.75, "base_rtt": 0.25, "turns": "on"}
     assert dataclasses.asdict(FairQ(changed).parameters) == changed
 
 

@@ -87,13 +87,13 @@ def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
     refused = window_law.set_law(site.agent, window_law.LawCommand.ADD, B.port, spec)
     refused.set_xid(1)
     refused.serialize()
-    error = messages.error(0xFFFF, window_law.ERROR_LAW_UNSTABLE, bytes(refused.buf), "gain 1.41")
+    error = messages.error(0xFFFF, window_law.ERROR_LAW_NO_QUEUE, bytes(refused.buf), "no queue")
     message = ryu_decode(error)
     message.datapath = site.agent
     log = logging.getLogger("laws")
     Refusals(site.fabric, site.windows, Counts(), log, lambda *_: None).refused(message)
     (tmp_path / "log").write_text(f"started\n{caplog.text}another line\n")
-    why = "gain 1.41" if spec.interval_us > 1 else "interval_us 1 is not between 50 and 10000"
+    why = "no queue" if spec.interval_us > 1 else "interval_us 1 is not between 50 and 10000"
     found = oversight.unsound(controller(FINE), tmp_path / "log")
     assert found == f"the switch did not run its law: {why}"
 

@@ -8,7 +8,7 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
-from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec, out_of_bounds
+from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec, out_of_bounds
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
@@ -47,20 +47,15 @@ def test_settings_reach_the_law():
     assert asked("fairq") == LawSpec(LawKind.FAIRQ)
     assert asked("fairswitch") == LawSpec(LawKind.FAIRSWITCH)
     assert asked("las") == LawSpec(LawKind.LAS, target_ppm=150_000)
-    paper = asked("fairq", gain="paper", interval=0.001, alpha=0.5, increments=4, floor_segments=1)
-    assert (paper.gain, paper.flags, paper.interval_us) == (Gain.PAPER, LawFlags.SLOW_START, 1000)
-    assert (paper.target_ppm, paper.increments, paper.floor_segments) == (500_000, 4, 1)
-    assert asked("fairq", gain="paper", slow_start=False).flags == 0
+    assert asked("fairq", alpha=0.5, base_rtt=0.01) == LawSpec(
+        LawKind.FAIRQ, base_rtt_us=10_000, target_ppm=500_000
+    )
     assert asked("las", young_bytes=5, base_rtt=0.02).base_rtt_us == 20_000
     assert asked("fairswitch", turns="on").flags == LawFlags.TURNS
-    values = {"interval": 0.002, "alpha": 0.1, "initial_window": 4, "syn_allowance": 77, "linger": 0.02}
-    assert asked("iqm", **values, segments=3, standing=0.6) == LawSpec(
+    assert asked("iqm", interval=0.002, alpha=0.1, initial_window=4, standing=0.6) == LawSpec(
         LawKind.IQM,
         interval_us=2000,
-        linger_us=20_000,
         target_ppm=600_000,
         calm_ppm=100_000,
         first_window=4,
-        limiting_segments=3,
-        syn_allowance=77,
     )

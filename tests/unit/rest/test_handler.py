@@ -181,13 +181,13 @@ LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FA
         ("fairq", {}, (None, None), None, None),
         ("fairq", {"pool": 30_000}, (30_000, None), 10_000, None),
         ("fairswitch", {"pool": 30_000}, (30_000, None), 10_000, None),
-        ("las", {"pool": 30_000, "mode": 4}, (30_000, None), 10_000, None),
+        ("las", {"pool": 30_000, "mode": 2}, (30_000, None), 10_000, None),
         ("iqm", {}, (None, None), None, False),
-        ("iqm", {"window": 2920, "mode": 2}, (None, 2920), 2920, True),
+        ("iqm", {"window": 2920, "mode": 1}, (None, 2920), 2920, True),
         ("iqm", {"window": 4000, "mode": 0}, (None, 4000), 4000, False),
         ("acdc", {"updates": 7}, (None, None), None, None),
         ("sed", {}, (None, None), None, None),
-        ("sed", {"window": 1460, "mode": 2}, (None, 1460), 1460, None),
+        ("sed", {"window": 1460, "mode": 1}, (None, 1460), 1460, None),
     ],
 )
 def test_a_law_in_the_switch_is_shown_as_reported(
@@ -218,11 +218,11 @@ def test_turns_of_new_connections_are_shown_where_they_are_taken():
 
 def test_a_law_that_the_switch_refuses_says_so():
     site = RestSite()
-    site.windows.law_refused(site.link, RefusedLaw(1, Conflict.REFUSED, "gain 1.41"), time.monotonic())
+    site.windows.law_refused(site.link, RefusedLaw(1, Conflict.REFUSED, "no queue"), time.monotonic())
     rows = get(site, "/v1/ports")["ports"]
     found = {(row["dpid"], row["port"]): (row["law"], row["law_missing"]) for row in rows}
-    assert found[S2, 1] == (None, "gain 1.41")
-    assert set(found.values()) - {("switch", None)} == {(None, "gain 1.41"), (None, None)}
+    assert found[S2, 1] == (None, "no queue")
+    assert set(found.values()) - {("switch", None)} == {(None, "no queue"), (None, None)}
     row = next(row for row in rows if row["law_missing"])
     assert row["pool_bytes"] is row["window_bytes"] is None
 

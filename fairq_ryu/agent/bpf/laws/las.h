@@ -17,18 +17,6 @@
 #define LAS_WEIGHT 8
 #define LAS_FEW    4
 
-static inline __attribute__((always_inline)) void las_tick(const struct fq_law *p,
-							   struct fq_law_state *st,
-							   const struct fq_law_input *in,
-							   __u32 ticks)
-{
-	if (in->flows)
-		scale_pool(p, st, in, ticks);
-	else
-		start_pool(p, st);
-	bound_pool(p, st, in->flows);
-}
-
 /* The window of a flow that has sent so much, bytes; of n flows, `young` are young. */
 static inline __attribute__((always_inline)) __u32
 las_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young, __u64 sent)

@@ -78,16 +78,14 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 			st->late++;
 		st->queue = law_min((in->byte_ns - st->byte_ns) / elapsed, MAX_POOL);
 		st->limited_by = FQ_LIMITED_BY_QUEUE;
-		if (p->kind == FQ_LAW_FAIRQ)
-			fairq_tick(p, st, in, ticks);
+		if (p->kind == FQ_LAW_FAIRQ || p->kind == FQ_LAW_LAS)
+			pool_tick(p, st, in, ticks);
 		else if (p->kind == FQ_LAW_FAIRSWITCH)
 			fairswitch_tick(p, st, in, ticks);
 		else if (p->kind == FQ_LAW_IQM)
 			iqm_tick(p, st, in, ticks);
 		else if (p->kind == FQ_LAW_SED_BASE)
 			sed_base_tick(p, st, in, ticks);
-		else if (p->kind == FQ_LAW_LAS)
-			las_tick(p, st, in, ticks);
 	}
 	st->last_ns = in->now_ns;
 	st->byte_ns = in->byte_ns;

@@ -17,6 +17,9 @@
 
 #define MOST_DRAIN_NS (10 * NS_PER_S)
 
+/* A whole window that was used counts for so many ticks: not every flow has an ACK in each. */
+#define USED_TICKS 8
+
 /* The round trip of the flows that share the pool: the setting, or what their handshakes took if that was longer. */
 static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_law *p,
 							      const struct fq_law_state *st)
@@ -50,9 +53,9 @@ static inline __attribute__((always_inline)) bool
 flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 now)
 {
 	__u64 answer = round_trip(p, st) + law_div((__u64)st->queue * NS_PER_S, p->rate);
-	__u64 update = (__u64)p->increments * p->interval_ns;
+	__u64 least = (__u64)USED_TICKS * p->interval_ns;
 
-	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(update, 2 * answer);
+	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(least, 2 * answer);
 }
 
 static inline __attribute__((always_inline)) void raise_pool(const struct fq_law *p,
@@ -94,9 +97,7 @@ static inline __attribute__((always_inline)) void start_pool(const struct fq_law
 							     struct fq_law_state *st)
 {
 	st->pool = (__u64)p->target << POOL_SHIFT;
-	st->incr = 0;
-	st->count = 0;
-	st->mode = p->flags & FQ_LAW_SLOW_START ? FQ_MODE_SLOW_START : 0;
+	st->mode = 0;
 }
 
 /* While the floors are in force, the queue depends on them and not on the pool. */
@@ -155,6 +156,19 @@ static inline __attribute__((always_inline)) void scale_pool(const struct fq_law
 			move,
 			st->pool >> 1); /* an overflow of the queue is no reason to stop all */
 	st->updates++;
+}
+
+/* The pool of fairq and las follows the queue while there are flows. */
+static inline __attribute__((always_inline)) void pool_tick(const struct fq_law *p,
+							    struct fq_law_state *st,
+							    const struct fq_law_input *in,
+							    __u32 ticks)
+{
+	if (in->flows)
+		scale_pool(p, st, in, ticks);
+	else
+		start_pool(p, st);
+	bound_pool(p, st, in->flows);
 }
 
 #endif

@@ -24,8 +24,14 @@ from tests.support.flownet import A, B
 from tests.support.law_network import RATE, Network, policy
 from tests.support.site import LIMIT, Obedient
 
-# A target of less than a segment: each update would move the queue by more than its distance.
-UNSTABLE = policy(gain="paper", alpha=0.01)
+UNKNOWN = QueueLimits("", 0, 0)
+
+
+def refusing() -> Network:
+    """The agent does not know the queue of port B: it refuses a law there."""
+    net = Network()
+    net.data.limits[B.port] = UNKNOWN
+    return net
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def test_an_incast_that_the_switch_reports_is_shown(name, shown):
     net = Network(policy(name))
     net.read(B)
     assert net.windows.engine.incast(B) in (False, None)
-    for mode, wanted in ((2, shown), (0, shown and False)):
+    for mode, wanted in ((1, shown), (0, shown and False)):
         net.data.law_states[B.port] = layout.fq_law_state(window=2920, mode=mode)
         net.site.link.send(net.site.link.window_laws.request(0.0, net.now))
         net.deliver()
@@ -91,13 +97,13 @@ def test_another_policy_leaves_neither_rule_nor_law(other, kind):
 # Refusals
 
 
-def test_an_unstable_law_leaves_no_windows_until_the_queue_is_another(lines):
-    net = Network(UNSTABLE)
+def test_a_refused_law_leaves_no_windows_until_the_queue_is_another(lines):
+    net = refusing()
     for _ in range(3):
         net.read(B)
     (line,) = lines()
-    assert line.startswith("agent of bridge 0000000000000001: no windows on port 2: law 2 on port 2")
-    assert "loop gain times round trip is 1.17, more than 1 (buffer 125000 bytes" in line
+    assert line.startswith("agent of bridge 0000000000000001: no windows on port 2: port 2 has")
+    assert "no queue of known size and rate" in line
     where, reason = net.shown(B)
     assert where is None and reason in line
     assert (net.rule(B), net.data.laws, net.warned) == (None, {}, [])
@@ -108,30 +114,30 @@ def test_an_unstable_law_leaves_no_windows_until_the_queue_is_another(lines):
 
 
 def test_a_law_that_is_missing_is_an_event_once():
-    net = Network(UNSTABLE)
+    net = refusing()
     seen: list[Occurrence] = []
     net.windows._reporter = EventReporter(seen.append, lambda _: "s1-eth2")
     for _ in range(3):
         net.read(B)
     (event,) = seen
     assert (event.kind, event.at) == (Kind.LAW, B)
-    assert event.message.startswith(f"s1-eth2 ({B.short}) has no windows: law 2 on port 2: loop gain")
+    assert event.message.startswith(f"s1-eth2 ({B.short}) has no windows: port 2 has no queue")
     net.data.limits[B.port] = QueueLimits("bfifo", 2 * LIMIT, RATE)
     net.read(B, limit=2 * LIMIT)
     assert len(seen) == 1
     net.connect()
-    net.data.limits[B.port] = QueueLimits("bfifo", LIMIT, RATE)
+    net.data.limits[B.port] = UNKNOWN
     for _ in range(3):
         net.read(B)
     assert [each.kind for each in seen].count(Kind.LAW) == 2
 
 
-def test_a_law_that_becomes_unstable_ends_with_the_next_renewal(lines):
-    """The agent sees the new rate first, and takes the law out of force; the rule stays until its renewal."""
-    net = Network(policy(gain="paper", alpha=0.02))
+def test_a_law_whose_queue_is_no_longer_known_ends_with_the_next_renewal(lines):
+    """The agent sees it first, and takes the law out of force; the rule stays until its renewal."""
+    net = Network()
     net.read(B)
     assert net.rule(B) is WindowKind.LAW
-    net.data.limits[B.port] = QueueLimits("htb", LIMIT // 2, RATE)
+    net.data.limits[B.port] = UNKNOWN
     net.server.laws.limits_changed()
     assert (net.data.laws, net.rule(B)) == ({}, WindowKind.LAW)
     for _ in range(12):
@@ -167,9 +173,10 @@ def test_a_rule_that_names_a_law_of_nobody_is_reported(lines):
 
 
 def test_another_policy_may_run_where_one_was_refused():
-    net = Network(UNSTABLE)
+    net = refusing()
     net.read(B)
-    net.windows.use(PolicyChoice(policy()))
+    net.data.limits[B.port] = QueueLimits("bfifo", LIMIT, RATE)
+    net.windows.use(PolicyChoice(policy("las")))
     net.deliver()
     assert (net.rule(B), net.shown(B)) == (WindowKind.LAW, ("switch", None))
 
@@ -225,7 +232,7 @@ def test_a_queue_that_cannot_be_measured_has_no_windows(lines, before):
 
 
 def test_laws_are_requested_again_after_a_reconnection(lines):
-    net = Network(UNSTABLE)
+    net = refusing()
     net.read(B)
     net.connect()
     net.read(B)

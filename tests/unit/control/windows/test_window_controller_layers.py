@@ -83,7 +83,7 @@ def test_grants_of_flows_come_and_go_above_the_law():
 def test_a_report_of_the_switch_replaces_a_lost_message():
     net = network("sed", KEY)
     net.data.active[B.port] = 1
-    for mode, wanted in ((2, {KEY: TWIN}), (2, {KEY: TWIN}), (0, {})):
+    for mode, wanted in ((1, {KEY: TWIN}), (1, {KEY: TWIN}), (0, {})):
         net.data.law_states[B.port] = layout.fq_law_state(window=1460, mode=mode)
         for sent in range(20):  # longer than `linger`: shares stay while the base windows do
             net.site.link.send(net.site.link.window_laws.request(0.0, net.now))

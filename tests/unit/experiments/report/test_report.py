@@ -384,7 +384,8 @@ def test_the_report_can_be_written_elsewhere(directory, tmp_path, undrawn):
 
 def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory, undrawn):
     def change(whole):
-        whole["metadata"]["settings"] = {"fairq": {"alpha": 0.25, "slow_start": True}, "sed": {"missed": ""}}
+        settings = {"fairq-paper": {"alpha": 0.25, "slow_start": True}, "sed": {"missed": ""}}
+        whole["metadata"]["settings"] = settings
         whole["metadata"]["overrides"] = {"rounds": "2", "cc": "reno"}
         whole["scenario"]["flows"] = [1, 5]
 
@@ -393,8 +394,8 @@ def test_the_page_shows_settings_as_a_table_and_explains_its_terms(directory, un
     page = (directory / "report.html").read_text()
     assert "{" not in re.sub(r"<style>.*?</style>", "", page, flags=re.S)
     for cells in (
-        ("[fairq]", "alpha", "0.25"),
-        ("[fairq]", "slow_start", "yes"),
+        ("[fairq-paper]", "alpha", "0.25"),
+        ("[fairq-paper]", "slow_start", "yes"),
         ("[sed]", "missed", "-"),
         ("overrides", "rounds = 2, cc = reno"),
         ("flows", "1, 5"),

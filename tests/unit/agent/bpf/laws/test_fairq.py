@@ -1,9 +1,6 @@
 """FairQ's law in the switch: worked by hand, against real numbers, and in a closed loop.
 
-``paper`` (Algorithm 1 as a pool ``n * w``): every T ``incr += (1 - Q / target) * segment / M``; when M
-increments are counted the pool moves by ``incr``, or by two segments for each flow in slow start, which ends
-once Q is at the target.
-``ours``: every T the pool moves by a part of itself times ``1 - Q / target``.
+Every T the pool moves by a part of itself times ``1 - Q / target``.
 """
 
 from __future__ import annotations
@@ -12,76 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.law_spec import Gain, LawFlags, LawKind, LawSpec, LimitedBy, Mode
+from fairq_ryu.law_spec import LawKind, LawSpec, LimitedBy, Mode
 from tests.support.host_laws import ClosedLoop, FedPort, HostLaw, fq_law, in_force
 
 LIMIT, RATE, TARGET = 100_000, 25_000_000, 25_000
 CEILING = 125_000  # the limit and 1 ms of the rate
-OURS = LawSpec(LawKind.FAIRQ)
-PAPER = LawSpec(LawKind.FAIRQ, Gain.PAPER, LawFlags.SLOW_START)
+FAIRQ = LawSpec(LawKind.FAIRQ)
 
 
-def paper(slow_start: bool = False, segment: int = 1000) -> FedPort:
-    """A port whose pool is the target."""
-    law = HostLaw(
-        fq_law(LawKind.FAIRQ, gain=Gain.PAPER, flags=int(slow_start), limit=LIMIT, rate=RATE, target=TARGET)
-    )
-    port = FedPort(law, segment)
-    assert port.feed(0) == TARGET
-    return port
-
-
-# Algorithm 1
-
-
-@pytest.mark.parametrize(
-    ("queue", "pool"),
-    [
-        (0, 26_000),  # 8 * (1 - 0) * 1000 / 8 = +1000
-        (12_500, 25_500),  # 8 * (1 - 1/2) * 1000 / 8 = +500
-        (25_000, 25_000),  # at the target: 0
-        (50_000, 24_000),  # 8 * (1 - 2) * 1000 / 8 = -1000
-        (100_000, 22_000),  # full: 8 * (1 - 4) * 1000 / 8 = -3000
-    ],
-)
-def test_m_increments_move_the_pool(queue, pool):
-    port = paper()
-    assert port.feed(*[queue] * 7) == TARGET
-    assert port.feed(queue) == pool
-
-
-def test_increments_of_different_ticks_add_up():
-    """4 * (1 - 0) / 8 * 1000 = 500, then 4 * (1 - 3) / 8 * 1000 = -1000: together -500."""
-    assert paper().feed(*[0] * 4, *[75_000] * 4) == 24_500
-
-
-def test_slow_start_adds_two_segments_a_flow():
-    port = paper(slow_start=True)
-    assert [port.feed(*[0] * 8, flows=flows) for flows in (2, 2, 5)] == [29_000, 33_000, 43_000]
-
-
-def test_slow_start_ends_at_the_target_and_takes_the_excess_back():
-    port = paper(slow_start=True)
-    assert port.feed(*[0] * 40) == 45_000  # five updates of 4000
-    port.feed(TARGET - 1)
-    assert port.law.state.mode & Mode.SLOW_START
-    # 35000 in the queue are 10000 above the target: back to 35000, at once.
-    assert port.feed(35_000) == 35_000
-    assert not port.law.state.mode & Mode.SLOW_START
-    assert port.feed(*[TARGET] * 8) == 35_000
-
-
-def test_the_end_of_slow_start_takes_back_at_most_what_it_added():
-    """The queue was filled by older flows before any window was there: that drains by itself."""
-    assert paper(slow_start=True).feed(LIMIT) == TARGET
-
-
-# Both gains
-
-
-@pytest.fixture(params=[Gain.PAPER, Gain.OURS])
-def port(request: pytest.FixtureRequest) -> FedPort:
-    law = HostLaw(fq_law(LawKind.FAIRQ, gain=request.param, limit=LIMIT, rate=RATE, target=TARGET))
+@pytest.fixture
+def port() -> FedPort:
+    law = HostLaw(fq_law(LawKind.FAIRQ, limit=LIMIT, rate=RATE, target=TARGET))
     made = FedPort(law, 1000)
     made.feed(0, used=False)
     return made
@@ -139,7 +77,7 @@ def test_a_window_is_a_share_of_the_pool(flows, sent):
     st.integers(3_000_000, 1_250_000_000),
     st.integers(100, 20_000),
 )
-def test_ours_follows_its_formula_in_real_numbers(queues, rate, base_rtt_us):
+def test_the_pool_follows_its_formula_in_real_numbers(queues, rate, base_rtt_us):
     """Every T the pool, or two targets of it, by g * (1 - Q / target); g is 0.4 in a round trip."""
     values = in_force(LawSpec(LawKind.FAIRQ, base_rtt_us=base_rtt_us), rate=rate)
     law = HostLaw(values)
@@ -166,11 +104,10 @@ def test_ours_follows_its_formula_in_real_numbers(queues, rate, base_rtt_us):
 # In a closed loop
 
 
-@pytest.mark.parametrize("spec", [PAPER, OURS], ids=["paper", "ours"])
 @pytest.mark.parametrize("rtt", [0.0002, 0.001])
 @pytest.mark.parametrize("flows", [1, 2, 8, 12])
-def test_the_queue_settles_at_the_target(flows, rtt, spec):
-    loop = ClosedLoop(HostLaw(in_force(spec)), flows, rtt)
+def test_the_queue_settles_at_the_target(flows, rtt):
+    loop = ClosedLoop(HostLaw(in_force(FAIRQ)), flows, rtt)
     loop.run(2)
     assert loop.mean_queue(0.5) == pytest.approx(31_250, rel=0.05)
     assert max(loop.queues[-2500:]) < 1.1 * 31_250
@@ -179,7 +116,7 @@ def test_the_queue_settles_at_the_target(flows, rtt, spec):
 
 @pytest.mark.parametrize(("before", "after"), [(0.001, 0.0002), (0.0002, 0.001)])
 def test_the_pool_follows_a_path_that_changes(before, after):
-    loop = ClosedLoop(HostLaw(in_force(OURS)), 4, before)
+    loop = ClosedLoop(HostLaw(in_force(FAIRQ)), 4, before)
     loop.run(1)
     loop.rtt = after
     loop.run(1)
@@ -189,13 +126,13 @@ def test_the_pool_follows_a_path_that_changes(before, after):
 
 @pytest.mark.parametrize("flows", [32, 64, 80])
 def test_more_flows_than_the_target_holds_still_fit_the_buffer(flows):
-    loop = ClosedLoop(HostLaw(in_force(OURS)), flows, 0.001)
+    loop = ClosedLoop(HostLaw(in_force(FAIRQ)), flows, 0.001)
     loop.run(1)
     assert max(loop.queues) <= 125_000 and loop.lost == 0
 
 
 def test_a_short_volley_does_not_change_the_pool():
-    loop = ClosedLoop(HostLaw(in_force(OURS)), 4, 0.0005)
+    loop = ClosedLoop(HostLaw(in_force(FAIRQ)), 4, 0.0005)
     loop.run(1)
     settled = loop.law.pool
     loop.flows = 36

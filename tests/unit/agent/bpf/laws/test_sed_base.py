@@ -79,7 +79,8 @@ def test_a_silence_counts_as_a_short_queue():
 
 
 def test_windows_open_in_steps_and_in_proportion_to_segments():
-    port = sed(linger=0.0)
+    port = sed()
+    port.law.parameters.linger_ns = 0
     port.feed(K)
     sizes = []
     while (window := port.law.window(2)) != NO_WINDOW:
