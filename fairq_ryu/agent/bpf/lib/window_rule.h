@@ -155,11 +155,12 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 
 	if (!write_window(skb, s, &old_window, &new_window))
 		return;
-	if (s->ack_seq ==
-	    own->ack) /* not one that arrives late: its window is not recorded either */
-		own->passed = s->syn && own->flags & peer->flags & FQ_WS
-				      ? steps >> (own->wscale & 15)
-				      : steps;
+	/*
+	 * Not of one that arrives late: its window is not recorded either. A SYN-ACK has a scale only if the SYN had one
+	 * (RFC 7323, section 1.3).
+	 */
+	if (s->ack_seq == own->ack)
+		own->passed = s->syn ? steps >> (own->wscale & 15) : steps;
 	ADD(port->rewritten, 1);
 	ADD(own->rewritten, 1);
 	if (counter)
