@@ -271,7 +271,6 @@ def test_a_bridge_that_is_deleted_and_made_again(host, stub):
     assert agent.end() == 0
 
 
-@pytest.mark.timeout(300)
 def test_the_law_of_a_controller_that_has_only_agents(host):
     listens, rest = free_port(), free_port()
     path = host.folder / "ryu.conf"
@@ -290,9 +289,10 @@ def test_the_law_of_a_controller_that_has_only_agents(host):
 
     def listed():
         with urllib.request.urlopen(f"http://127.0.0.1:{rest}/v1/flows", timeout=20) as answer:
-            return [each for each in json.load(answer)["flows"] if each.get("dport", 0) in range(5001, 5005)]
+            flows = json.load(answer)["flows"]
+        # Of one that began before the agents copied SYNs nobody knows which end has opened it.
+        return {each[end] for each in flows for end in ("sport", "dport")} & set(range(5001, 5005))
 
-    # One that began before the agents copied SYNs is reported again after a third of the idle timeout.
-    assert until(lambda: len(listed()) == 4, 90), listed()
+    assert until(lambda: len(listed()) == 4), listed()
     assert until(lambda: port(OUTER, UPLINK)["active_flows"] == 4)
     assert port(OUTER, UPLINK)["rule"]["law"]["kind"] == "fairq"
