@@ -11,8 +11,6 @@ the unit tests. A policy is registered under the entry point group ``fairq_ryu.p
 
 from __future__ import annotations
 
-import logging
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -25,7 +23,6 @@ from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
-log = logging.getLogger(__name__)
 ENTRY_POINT_GROUP = "fairq_ryu.policies"
 Parameters = Mapping[str, int | float | bool | str]
 
@@ -102,29 +99,7 @@ class PortLaw:
 
     def display(self) -> Display:
         """What the law shows. Called often: it is fast and changes nothing."""
-        return former_display(self)
-
-
-def former_display(law: object) -> Display:
-    """The display of a law without :meth:`PortLaw.display`, from the attributes ``gif`` and ``incast`` and
-    the method ``target()`` of the former interface. If ``target()`` fails, the others are shown.
-    """
-    gif, incast, target = (getattr(law, name, None) for name in ("gif", "incast", "target"))
-    return Display(
-        target=_former_target(target) if callable(target) else None,
-        incast=incast if isinstance(incast, bool) else None,
-        gif=gif if isinstance(gif, GifTable) else None,
-    )
-
-
-def _former_target(target: Callable[[], float | None]) -> float | None:
-    """The length that a law's ``target()`` returns; None if it fails or returns no finite number."""
-    try:
-        length = target()
-        return length if length is not None and math.isfinite(length) else None
-    except Exception:
-        log.debug("target() of a port law failed", exc_info=True)
-        return None
+        return Display()
 
 
 def renewal_interval(lease: float) -> float:

@@ -91,8 +91,6 @@ class GovernedPort:
         # Why the switch does not run the law of this policy, and the buffer and rate with which it refused.
         self._refusal: str | None = None
         self._refused_with: tuple[int, int] | None = None
-        # Why the port has no law although the policy has one for the switch.
-        self._missing: str | None = None
 
     # Events
 
@@ -182,7 +180,7 @@ class GovernedPort:
         """Why the switch does not run the law of the policy, if the port has a queue of known size; None: it
         does, or there is none.
         """
-        return self._missing if self.last is not None and self.last.limit > 0 else None
+        return self._refusal if self.last is not None and self.last.limit > 0 else None
 
     def law_refused(self, reason: str, now: float) -> list[model.RuleChange]:
         """The switch does not run the port's law: no windows. Nothing changes if it has none already."""
@@ -308,7 +306,6 @@ class GovernedPort:
         self._deliver(lambda law: law.settled(now), now)
 
     def _fresh_law(self) -> PortLaw:
-        self._missing = None
         spec, own = switch_law(self.policy, self.key), port_law(self.policy, self.key)
         if spec is None:
             return PortLaw() if own is None else adapted(own)
@@ -316,8 +313,7 @@ class GovernedPort:
         if wrong is not None and self._refusal is None:
             log.warning("no windows on port %s: %s", self.key, wrong)
             self._refusal = wrong
-        self._missing = self._refusal
-        if self._missing is not None:
+        if self._refusal is not None:
             return PortLaw()
         return SwitchPort(spec, self.key) if own is None else LayeredPort(spec, self.key, adapted(own))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.base import Display, Policy, PortLaw, former_display, port_law, switch_law
+from fairq_ryu.policies.base import Policy, PortLaw, port_law, switch_law
 
 METHODS: Final = tuple(name for name in vars(PortLaw) if not name.startswith("_"))
 
@@ -20,15 +20,10 @@ class AdaptedLaw(PortLaw):
     """A law that is not derived from :class:`PortLaw`: the object's methods replace those of that class."""
 
     def __init__(self, law: object) -> None:
-        self._law = law
         for name in METHODS:
             method = getattr(law, name, None)
             if callable(method):
                 setattr(self, name, method)
-
-    def display(self) -> Display:
-        """What a law without ``display`` shows."""
-        return former_display(self._law)
 
 
 def adapted(law: object) -> PortLaw:

@@ -458,8 +458,9 @@ def test_recovery_is_declared_by_the_policy(engine, policy):
 def test_the_tables_of_announced_flows(engine, policy):
     engine.sampled(EDGE, SAMPLE, 0.0)
     engine.sampled(OTHER, SAMPLE, 0.0)
-    policy.laws[EDGE][0].gif = GifTable()
-    policy.laws[EDGE][0].gif.add(info(FLOW), 1.0, ANNOUNCED)
+    gif = GifTable()
+    gif.add(info(FLOW), 1.0, ANNOUNCED)
+    policy.laws[EDGE][0].display = lambda: base.Display(gif=gif)
     ((port, table),) = engine.gif().items()
     (row,) = table.rows(2.0)
     assert (port, row.flow, row.remaining_time, row.remaining_size, row.priority) == (

@@ -125,43 +125,6 @@ def test_what_a_law_shows_is_one_value(base):
     assert shown.gif is table
 
 
-@pytest.mark.parametrize("base", [PortLaw, object])
-def test_the_former_attributes_of_a_law_are_shown(base):
-    class Law(base):
-        incast = True
-
-        def __init__(self):
-            self.gif = GifTable()
-
-        def target(self):
-            return 1000.7
-
-    law = Law()
-    shown = display(law)
-    assert (shown.target, shown.incast, shown.state) == (1000, True, None)
-    assert shown.gif is law.gif
-
-
-@pytest.mark.parametrize("length", [RuntimeError("not yet"), float("nan"), "much"])
-@pytest.mark.parametrize("base", [PortLaw, object])
-def test_a_former_target_that_fails_does_not_hide_the_rest(base, length):
-    class Law(base):
-        incast = True
-
-        def __init__(self):
-            self.gif = GifTable()
-
-        def target(self):
-            if isinstance(length, Exception):
-                raise length
-            return length
-
-    law = Law()
-    shown = display(law)
-    assert (shown.target, shown.incast) == (None, True)
-    assert shown.gif is law.gif
-
-
 def test_a_law_without_display_shows_nothing():
     assert display(object()) == display(PortLaw()) == Display(where="controller")
 
