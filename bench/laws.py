@@ -27,11 +27,6 @@ class Network:
     round_trip: int
     buffer: int
 
-    @property
-    def interval(self) -> int:
-        """The interval of the laws, us: half of the round trip, within their bounds."""
-        return max(50, min(200, self.round_trip // 2))
-
 
 NETWORKS = (
     Network(50e6, 1000, 125_000),
@@ -44,14 +39,14 @@ NETWORKS = (
 
 def specs(network: Network) -> dict[str, LawSpec | None]:
     """The laws that are compared, by their names in the table."""
-    times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
+    rtt = network.round_trip
     return {
         "droptail": None,
-        "fairq": LawSpec(LawKind.FAIRQ, **times),
-        "fairswitch": LawSpec(LawKind.FAIRSWITCH, **times),
-        "las": LawSpec(LawKind.LAS, target_ppm=150_000, **times),
-        "iqm": LawSpec(LawKind.IQM, target_ppm=200_000, **times | {"interval_us": 10_000}),
-        "iqm paper": LawSpec(LawKind.IQM, target_ppm=1_000_000, **times | {"interval_us": 10_000}),
+        "fairq": LawSpec(LawKind.FAIRQ, base_rtt_us=rtt),
+        "fairswitch": LawSpec(LawKind.FAIRSWITCH, base_rtt_us=rtt),
+        "las": LawSpec(LawKind.LAS, target_ppm=150_000, base_rtt_us=rtt),
+        "iqm": LawSpec(LawKind.IQM, target_ppm=200_000, interval_us=10_000, base_rtt_us=rtt),
+        "iqm paper": LawSpec(LawKind.IQM, target_ppm=1_000_000, interval_us=10_000, base_rtt_us=rtt),
     }
 
 
