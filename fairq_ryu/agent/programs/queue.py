@@ -137,13 +137,15 @@ class QueueProgram(LoadedProgram):
 
     def set_laws(self, count: int) -> None:
         """The number of ports with a law; 0 spares every packet a lookup."""
-        self._laws = count
-        self._write_config()
+        if count != self._laws:
+            self._laws = count
+            self._write_config()
 
     def set_sfb(self, count: int) -> None:
         """The number of queues with a queue law of kind SFB, whose packets are counted; likewise."""
-        self._sfb = count
-        self._write_config()
+        if count != self._sfb:
+            self._sfb = count
+            self._write_config()
 
     def add_port(self, ifindex: int) -> None:
         """Start accounting for a port's queue, as empty. Raises :class:`BpfError`; then no entry is left."""
