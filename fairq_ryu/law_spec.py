@@ -117,11 +117,15 @@ class Parameters:
         return cls(*cls.layout().unpack(data))
 
     def wrong(self) -> str | None:
-        """The first parameter that is out of its bounds, in words; None: all are within."""
+        """The first parameter that is out of its bounds, or why they contradict each other; None: neither."""
         for name, _, least, most, _ in self.parameters():
             value = getattr(self, name)
             if not least <= value <= most:
                 return f"{name} {value} is not between {least} and {most}"
+        return self.contradiction()
+
+    def contradiction(self) -> str | None:
+        """Why parameters that are within their bounds contradict each other, in words; None: they do not."""
         return None
 
     def own(self, limit: int, rate: int) -> Mapping[str, int]:

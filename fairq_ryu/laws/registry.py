@@ -34,13 +34,13 @@ def _found(folder: Path, package: str, base: type[Law]) -> Iterator[type[Law]]:
         try:
             module = importlib.import_module(f"{package}.{name}")
         except Exception as error:
-            raise _broken(name, f"{type(error).__name__}: {error}") from error
+            raise _broken(f"{package}.{name}", f"{type(error).__name__}: {error}") from error
         for law in vars(module).values():
             if isinstance(law, type) and issubclass(law, base) and law.__module__ == module.__name__:
                 if law.name != name:
-                    raise _broken(name, f"its name is {law.name}")
+                    raise _broken(module.__name__, f"its name is {law.name}")
                 if not (folder / name / "law.h").exists():
-                    raise _broken(name, "it has no law.h")
+                    raise _broken(module.__name__, "it has no law.h")
                 yield law
 
 
@@ -48,12 +48,12 @@ def _numbered(found: Iterator[type[Law]]) -> dict[int, type[Law]]:
     numbered: dict[int, type[Law]] = {}
     for law in found:
         if not 0 < law.kind < 256:
-            raise _broken(law.name, f"its kind {law.kind} is not between 1 and 255")
+            raise _broken(law.__module__, f"its kind {law.kind} is not between 1 and 255")
         other = numbered.setdefault(law.kind, law)
         if other is not law:
-            raise _broken(law.name, f"its kind {law.kind} is that of {other.name}")
+            raise _broken(law.__module__, f"its kind {law.kind} is that of {other.name}")
     return dict(sorted(numbered.items()))
 
 
-def _broken(name: str, why: str) -> UserError:
-    return UserError(f"the law in {FOLDER / name} cannot be used: {why}", "correct the law, or reinstall")
+def _broken(module: str, why: str) -> UserError:
+    return UserError(f"the law {module} cannot be used: {why}", "correct it, or reinstall")

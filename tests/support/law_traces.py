@@ -29,7 +29,7 @@ _U64 = (1 << 64) - 1
 def specs(law: type[LawSpec]) -> st.SearchStrategy[LawSpec]:
     """Laws of this kind, with parameters within their bounds."""
     bounds = {each.name: st.integers(each.least, each.most) for each in law.parameters()}
-    return st.builds(law, **bounds)
+    return st.builds(law, **bounds).filter(lambda made: made.wrong() is None)
 
 
 def parameters(laws: Iterable[type[LawSpec]] = window_laws().values()) -> st.SearchStrategy[dict[str, Any]]:

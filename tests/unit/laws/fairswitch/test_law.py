@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from tests.support.host_laws import ClosedLoop, FedPort, HostLaw, fq_law, in_force
+from tests.support.law_traces import TRACES, drive, parameters
 
 LIMIT, RATE, TARGET = 100_000, 25_000_000, 25_000
 STEP = 40  # RATE * 0.2 ms / 125
@@ -87,3 +88,25 @@ def test_the_queue_settles_at_the_target(flows):
     loop = ClosedLoop(HostLaw(in_force(FairSwitchLaw())), flows, 0.001)
     loop.run(2)
     assert loop.mean_queue(0.5) == pytest.approx(31_250, rel=0.1) and loop.lost == 0
+
+
+@given(parameters([FairSwitchLaw]), st.lists(st.integers(0, 1 << 30), max_size=20))
+def test_a_longer_queue_never_leaves_a_larger_trim_and_no_trim_is_above_the_buffer(values, queues):
+    """The same past, then a tick with a longer queue than the 80 bytes that count as none."""
+    for queue in (81, 81 + values["target"] // 2, 81 + values["target"]):
+        trims = []
+        for more in (0, 1, 1000, values["limit"]):
+            port = FedPort(HostLaw(fq_law(**values)))
+            port.feed(*queues, min(queue + more, 1 << 30), flows=3)
+            trims.append(port.law.own("fairswitch_state").trim)
+        assert trims == sorted(trims, reverse=True) and trims[0] <= values["limit"]
+
+
+@given(parameters([FairSwitchLaw]), TRACES)
+def test_a_window_is_within_what_the_port_can_hold(values, trace):
+    for law, step, window in drive(values, trace):
+        if step == "window":
+            p = law.parameters
+            held = p.limit + p.rate // 1000 * p.base_rtt_ns // 10**6
+            cap = min(max(held, p.rate // 1000 * law.state.rtt_ns // 10**6), 1 << 30)
+            assert min(law.state.segment, cap) <= window <= cap
