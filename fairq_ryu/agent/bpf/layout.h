@@ -256,12 +256,12 @@ struct fq_rule {
 
 /* The parameters of a window law. Bytes unless said. */
 struct fq_law {
-	__u64 rate;           /* of the port, bytes/s */
-	__u32 interval_ns;    /* T: minimum time between two ticks */
-	__u32 base_rtt_ns;    /* round-trip time with empty queues */
-	__u32 limit;          /* the port's buffer */
-	__u32 target;         /* length of the queue that the law aims at */
-	__u32 gain_q16;       /* part of the pool that one tick may move it, << 16; 0: no pool follows the queue */
+	__u64 rate;        /* of the port, bytes/s */
+	__u32 interval_ns; /* T: minimum time between two ticks */
+	__u32 base_rtt_ns; /* round-trip time with empty queues */
+	__u32 limit;       /* the port's buffer */
+	__u32 target;      /* length of the queue that the law aims at */
+	__u32 gain_q16; /* part of the pool that one tick may move it, << 16; 0: no pool follows the queue */
 	__u32 young_bytes;    /* a flow that has sent less is young; 0: none is counted as such */
 	__u32 syn_allowance;  /* flows that may count before their handshakes are complete */
 	__u16 kind;           /* of laws/NAME */
