@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 # Experiments and most tests make network namespaces and load eBPF.
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
-BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c)
+BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/laws/*/*.h fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c)
 
 .PHONY: help setup setup-dev demo test test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
 
@@ -80,6 +80,7 @@ bpf: ## compile the eBPF objects and the delay line
 
 clean: ## remove what was built here; results/ and the system's packages stay
 	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	@rm -rf fairq_ryu/agent/bpf/generated
 	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
 	@rm -f fairq_ryu/experiments/hostcc/bpf/*.o fairq_ryu/experiments/hostcc/bpf/*.o.tmp
 	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline

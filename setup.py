@@ -20,7 +20,7 @@ def read_version() -> str:
 def own_policies(package: Path = ROOT / "fairq_ryu") -> list[str]:
     """Entry points of our policies: the classes in their folders that have a name. Read as text, too."""
     found = []
-    for path in [*sorted(package.glob("policies/*.py")), *sorted(package.glob("laws/*/*.py"))]:
+    for path in sorted(package.glob("laws/*/policy.py")) + sorted(package.glob("policies/*.py")):
         module = ".".join(path.relative_to(package.parent).with_suffix("").parts)
         for node in ast.parse(path.read_text()).body:
             for line in node.body if isinstance(node, ast.ClassDef) else []:
@@ -82,7 +82,8 @@ if __name__ == "__main__":
             "fairq_ryu": ["page/*"],
             "fairq_ryu.config": ["programs.txt"],
             # What the agent reads when it runs: no sources, so a host without a compiler has all it needs.
-            "fairq_ryu.agent": ["bpf/layout.h", "bpf/acdc_layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],
+            "fairq_ryu.agent": ["bpf/layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],
+            "fairq_ryu.laws": ["*/law.h"],  # it reads the structs in them
             "fairq_ryu.experiments": ["scenarios/*", "hostcc/bpf/layout.h", "hostcc/bpf/*.bpf.o"],
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },

@@ -11,7 +11,7 @@ from bench.laws import Network
 from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 
 NETWORKS = (
     Network(200e6, 1000, 125_000),
@@ -82,7 +82,7 @@ def _port(network: Network, governed: bool) -> Bottleneck:
     if governed:
         limits = QueueLimits("model", network.buffer, int(network.rate / 8))
         times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
-        law = switch_law(parameters(LawSpec(LawKind.FAIRQ, **times), limits))
+        law = switch_law(parameters(FairQLaw(**times), limits))
     return Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
 
 

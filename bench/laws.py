@@ -13,7 +13,11 @@ from dataclasses import dataclass
 from bench.packet_model import HEADERS, MSS, Bottleneck, switch_law
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.las import LasLaw
 from tests.support.host_laws import HostLaw
 
 ELEPHANTS, MICE, MOUSE, VOLLEYS = 8, 32, 11_500, 4
@@ -42,11 +46,11 @@ def specs(network: Network) -> dict[str, LawSpec | None]:
     rtt = network.round_trip
     return {
         "droptail": None,
-        "fairq": LawSpec(LawKind.FAIRQ, base_rtt_us=rtt),
-        "fairswitch": LawSpec(LawKind.FAIRSWITCH, base_rtt_us=rtt),
-        "las": LawSpec(LawKind.LAS, target_ppm=150_000, base_rtt_us=rtt),
-        "iqm": LawSpec(LawKind.IQM, target_ppm=200_000, interval_us=10_000, base_rtt_us=rtt),
-        "iqm paper": LawSpec(LawKind.IQM, target_ppm=1_000_000, interval_us=10_000, base_rtt_us=rtt),
+        "fairq": FairQLaw(base_rtt_us=rtt),
+        "fairswitch": FairSwitchLaw(base_rtt_us=rtt),
+        "las": LasLaw(target_ppm=150_000, base_rtt_us=rtt),
+        "iqm": IqmLaw(target_ppm=200_000, interval_us=10_000, base_rtt_us=rtt),
+        "iqm paper": IqmLaw(target_ppm=1_000_000, interval_us=10_000, base_rtt_us=rtt),
     }
 
 

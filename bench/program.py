@@ -17,14 +17,16 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.acdc import AcdcLaw
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import WindowKind, WindowRule
 
 REPEAT = 200_000
 ROUNDS = 7
 PORTS = ("fqbench0", "fqbench1")
 SYN, ACK, PSH = 2, 16, 8
-ACDC = LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)
+ACDC = AcdcLaw(mark_packets=20, weight_shift=4)
 
 
 def segment(
@@ -126,7 +128,7 @@ def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram
     rules = [("pool rule", WindowRule(WindowKind.POOL, 100_000), None)]
     rules += [
         (f"law {spec.kind.name.lower()}", WindowRule(WindowKind.LAW, 1), spec)
-        for spec in (LawSpec(LawKind.FAIRQ), LawSpec(LawKind.LAS), ACDC)
+        for spec in (FairQLaw(), LasLaw(), ACDC)
     ]
     for what, rule, law in rules:
         if law is not None:

@@ -27,10 +27,13 @@ from fairq_ryu.agent.bpf_info import ProgInfo
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.libbpf import BpfError, error_code, failure, load_library
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import WindowKind, WindowRule
 
-LAWS = (LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS)
+LAWS = (FairQLaw, FairSwitchLaw, LasLaw)
 BUSY_PORTS, TICKS = 16, 5000
 """The ports whose cost is printed, and the ticks of each in a second with T = 0.2 ms."""
 ROUNDS, BURSTS, BURST = 9, 150, 80
@@ -126,9 +129,9 @@ class Port:
         stack.callback(self._frames.close)
         self._client_ports = itertools.cycle(range(20_000, 60_000))
 
-    def tick_ns(self, kind: LawKind) -> float:
+    def tick_ns(self, kind: type[LawSpec]) -> float:
         """The time of a tick of a law: that of an event which ticks, less that of one which does not."""
-        law = parameters(LawSpec(kind), QueueLimits("bench", BUFFER, RATE))
+        law = parameters(kind(), QueueLimits("bench", BUFFER, RATE))
         lease = time.monotonic_ns() + 3600 * 10**9
         costs = []
         for interval in (EACH, NONE):
@@ -178,6 +181,6 @@ def main() -> None:
             cost = statistics.median(costs)
             share = BUSY_PORTS * TICKS * cost / 1e9
             print(
-                f"a tick of {kind.name.lower():10} {cost:5.0f} ns ({costs[0]:.0f} to {costs[-1]:.0f}); "
+                f"a tick of {kind.name:10} {cost:5.0f} ns ({costs[0]:.0f} to {costs[-1]:.0f}); "
                 f"{BUSY_PORTS} busy ports at T = {1e3 / TICKS:g} ms {share:5.1%} of a core"
             )

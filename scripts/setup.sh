@@ -18,7 +18,7 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 
 VENV=$ROOT/.venv
 BPF_DIR=$ROOT/fairq_ryu/agent/bpf
-BPF_DIRS=("$BPF_DIR" "$ROOT/fairq_ryu/experiments/hostcc/bpf")
+BPF_DIRS=("$BPF_DIR" "$ROOT/fairq_ryu/experiments/hostcc/bpf" "$ROOT/fairq_ryu/laws")
 DELAYLINE=$ROOT/mininet_topos/delayline/delayline
 LOG=$ROOT/.setup.log
 PIP_VERSION=25.3   # the first with --build-constraint
@@ -206,6 +206,7 @@ compile_bpf() {
     local stamp=$BPF_DIR/.stamp-bpf want source object sources=()
     mapfile -t sources < <(for directory in "${BPF_DIRS[@]}"; do compgen -G "$directory/*.bpf.c" || true; done)
     [ "${#sources[@]}" -gt 0 ] || return 0
+    run_logged "$(system_python)" -B -m fairq_ryu.agent.law_header "$BPF_DIR/generated" || die_log "the header of the laws could not be generated"
     want=$(fingerprint bpf_inputs)
     if fresh "$stamp" "$want" && all_objects "${sources[@]}"; then
         return 0
@@ -216,7 +217,7 @@ compile_bpf() {
         # Into a temporary file first, so that an interrupted compiler leaves no incomplete object.
         # (BPF_PROG declares parameters that a program need not use.)
         run_logged clang -O2 -g -target bpf -mcpu=v3 -Wall -Wextra -Wno-unused-parameter -Werror "-D__TARGET_ARCH_$(bpf_arch)" \
-            "-I/usr/include/$(uname -m)-linux-gnu" -c "$source" -o "$object.tmp" || die_log "clang could not compile ${source#"$ROOT"/}"
+            "-I/usr/include/$(uname -m)-linux-gnu" "-I$BPF_DIR/generated" -c "$source" -o "$object.tmp" || die_log "clang could not compile ${source#"$ROOT"/}"
         # Drops DWARF, keeps BTF.
         run_logged llvm-strip -g "$object.tmp" || die_log "llvm-strip failed on ${object#"$ROOT"/}"
         mv "$object.tmp" "$object"

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from enum import Enum
 from typing import Any, TypeAlias
@@ -20,7 +20,8 @@ from fairq_ryu.agent import window_channel
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.dispatch import DispatchTable
 from fairq_ryu.control.arrivals import agent_messages
-from fairq_ryu.law_spec import LAW_BOUNDS
+from fairq_ryu.law_spec import LawSpec, Parameters
+from fairq_ryu.laws.registry import window_laws
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS
 
@@ -130,10 +131,48 @@ def layout(old: Old, *words: str) -> Rows:
     return _layout(old, parts, dict(enumerate(names)), getattr(MODULES[words[0].split(".")[0]], "BOUNDS", {}))
 
 
+_KINDS: Mapping[str, tuple[type[Parameters], Callable[[], Mapping[int, type[Parameters]]]]] = {
+    "window_law": (LawSpec, window_laws),
+}
+
+
 def law(old: Old, module: str) -> Rows:
+    """The part of SET_LAW or SET_QUEUE_LAW that all kinds have."""
+    common, kinds = _KINDS[module]
+    part = f"{module}._SET"
+    head = _layout(Old(old.head, old.rows[: len(list(_sizes(part)))]), [part], {}, {})
+    numbers = ", ".join(f"{number} `{kind.name}`" for number, kind in kinds().items())
+    rows = [(*row[:2], f"kind: {numbers}" if row[2].startswith("kind:") else row[2]) for row in head]
+    return rows + [row[1:] for row in _parameters(module, common, 0)]
+
+
+def law_kinds(old: Old, module: str) -> Rows:
+    """The parameters that the kinds have of their own."""
+    common, kinds = _KINDS[module]
+    shared = len(common.parameters())
+    rows: Rows = [("kind", "offset", "size", "field")]
+    for kind in kinds().values():
+        rows += _parameters(module, kind, shared)
+        end = _named(f"{module}._SET").size + kind.layout().size
+        rows.append((f"`{kind.name}`", str(end), "", "end"))
+    return rows
+
+
+def _parameters(module: str, kind: type[Parameters], first: int) -> Rows:
+    rows: Rows = []
+    offset = _named(f"{module}._SET").size
+    for place, (name, code, least, most, text) in enumerate(kind.parameters()):
+        size = struct.calcsize(f"!{code}")
+        if place >= first:
+            bounds = f"{name}: {text}, {least:,} to {most:,}"
+            rows.append((f"`{getattr(kind, 'name', '')}`", str(offset), str(size), bounds))
+        offset += size
+    return rows
+
+
+def queue_law(old: Old, module: str) -> Rows:
     """The body of SET_LAW or SET_QUEUE_LAW."""
     laws: Mapping[str, tuple[Any, Mapping[str, Bounds]]] = {
-        "window_law": (examples.WINDOW_LAW, LAW_BOUNDS),
         "queue_law": (examples.QUEUE_LAW, QUEUE_LAW_BOUNDS),
     }
     spec, bounds = laws[module]

@@ -26,7 +26,7 @@ from fairq_ryu.channel import (
 )
 from fairq_ryu.channel.oxm import EXPERIMENTER_ID
 from fairq_ryu.config.loader import Config
-from fairq_ryu.law_spec import LawKind
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import (
     Congestion,
     FlowKey,
@@ -51,13 +51,13 @@ _SYN = bytes.fromhex(
     "020000000002 020000000001 0800 45000030 12344000 3f061583 0a000001 0a000011"
     "1389 9c40 000003e8 00000000 7002ffff bc550000 020405b4 01030307"
 )
-WINDOW_LAW = base.switch_law(make("fairq", Config()), _PORT)
+WINDOW_LAW = base.switch_law(make("las", Config()), _PORT)
 QUEUE_LAW = base.queue_law(make("afcd", Config()), _PORT)
 """As the controller sends them by default."""
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
 _LAW = window_law.LawState(
     law=17, port=17, pool=30500, window=0, queue=30280, target=31250, flows=9, young=3, beta=0, segment=1460,
-    mode=0, limited_by=0, kind=LawKind.FAIRQ, updates=123456, late=7, waiting=12, held=256, released=240,
+    mode=0, limited_by=0, kind=FairQLaw.kind, updates=123456, late=7, waiting=12, held=256, released=240,
     overdue=3, overflowed=1,
 )  # fmt: skip
 _QUEUE_LAW = queue_law.QueueLawState(

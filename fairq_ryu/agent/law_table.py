@@ -15,16 +15,11 @@ from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.turn_room import frame_of
 from fairq_ryu.channel.window_law import LawState
-from fairq_ryu.law_spec import POOL_KINDS, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import WindowKind, WindowRule
-from fairq_ryu.queue_law_spec import FRAME
 
-_PPM = 1_000_000
 # The bytes by which a law counts a flow while it has seen none: one Ethernet frame's payload.
 _SEGMENT = 1460
-# Part of the distance to the target that a pool moves in a round trip. The pool is an integrator that answers
-# after a round trip: from 0.5 on a step of the queue overshoots; pi / 2 would not settle.
-_LOOP_GAIN = 0.4
 
 
 class LawSink(RuleSink, Protocol):
@@ -52,58 +47,56 @@ def syn_allowance(spec: LawSpec, limit: int) -> int:
     """The flows of a port with this buffer (bytes) that may count before their handshakes are complete. Where
     new connections take turns, the buffer lets as many begin at once as it has room for.
     """
-    turns = spec.kind in POOL_KINDS and LawFlags.TURNS in spec.flags
+    turns = spec.has_pool and spec.turns
     return spec.syn_allowance + (limit // frame_of(_SEGMENT) if turns else 0)
 
 
 def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_law``. ``limits`` has a buffer and a rate."""
-    target = max(1, limits.limit * spec.target_ppm // _PPM)
-    if spec.kind is LawKind.ACDC:
-        target = spec.mark_packets * FRAME
+    target = spec.target(limits.limit)
     round_trip = spec.base_rtt_us / 1e6 + target / limits.rate
-    interval = spec.interval_us / 1e6
-    return layout.fq_law(
+    gain = round(spec.loop_gain * spec.interval_us / 1e6 / round_trip * 65536)
+    law = layout.fq_law(
         rate=limits.rate,
-        linger_ns=spec.linger_us * 1000,
         interval_ns=spec.interval_us * 1000,
         base_rtt_ns=spec.base_rtt_us * 1000,
         limit=limits.limit,
         target=target,
-        # SED's queue is short at NOM as well, IQM's only below; an empty queue always is.
-        calm=max(1, limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE)),
-        gain_q16=max(1, min(65535, round(_LOOP_GAIN * interval / round_trip * 65536))),
-        trim_step=trim_step(limits.rate, interval),
-        young_bytes=spec.young_bytes,
+        gain_q16=max(1, min(65535, gain)) if spec.loop_gain else 0,
+        young_bytes=spec.young_below,
+        syn_allowance=syn_allowance(spec, limits.limit),
         kind=spec.kind,
+        flags=_flags(spec),
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
-        limiting_segments=spec.limiting_segments,
-        syn_allowance=syn_allowance(spec, limits.limit),
-        flags=spec.flags,
-        weight_shift=spec.weight_shift,
     )
+    for name, value in spec.own(limits.limit, limits.rate).items():
+        setattr(layout.own(f"{spec.name}_law", law), name, value)
+    return law
 
 
-def _has_pool(spec: LawSpec, state: Any) -> bool:
-    """Whether the flows of a port share a pool now: with IQM, if the queue has a bound between incasts."""
-    if spec.kind is LawKind.IQM:
-        return spec.target_ppm < _PPM and not state.window
-    return spec.kind in POOL_KINDS
+def _flags(spec: LawSpec) -> int:
+    needs = {
+        "TURNS": spec.turns,
+        "FLOWS": spec.keeps_flows,
+        "SYNS": spec.counts_syns,
+        "FLOOR": spec.whole_floor,
+    }
+    return sum(layout.CONSTANTS[f"FQ_LAW_{name}"] for name, wanted in needs.items() if wanted)
 
 
 class LawTable(LawObjects[LawSpec]):
     """At most ``capacity`` laws. It is a :class:`RuleSink`: the rule table installs its rules through it."""
 
     noun = "law"
-    parts = "kind or flag"
+    parts = "kind"
 
     def __init__(self, sink: LawSink, capacity: int) -> None:
         super().__init__(sink, capacity)
         self._sink = sink
 
     def _wrong(self, spec: LawSpec) -> str | None:
-        return out_of_bounds(spec)
+        return spec.wrong()
 
     def _put(self, port: int, law: int, spec: LawSpec, limits: QueueLimits, expires_ns: int) -> None:
         self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
@@ -124,7 +117,7 @@ class LawTable(LawObjects[LawSpec]):
         return LawState(
             law=law,
             port=port or 0,
-            pool=state.granted if _has_pool(spec, state) else 0,
+            pool=state.granted if spec.shares_pool(state.window) else 0,
             window=state.window,
             queue=state.queue,
             target=parameters(spec, self._limits[port or 0]).target,

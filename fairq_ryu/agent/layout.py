@@ -1,5 +1,5 @@
-"""The eBPF map layout for Python, read from ``bpf/layout.h`` and its further parts, ``bpf/acdc_layout.h`` and
-``bpf/queue_law_layout.h``.
+"""The eBPF map layout for Python, read from ``bpf/layout.h`` and its further parts:
+``bpf/queue_law_layout.h``, and the header of each law, ``law.h`` in its folder.
 
 The headers are the only source: their ``#define`` numbers become :data:`CONSTANTS`, its structs become
 ctypes structures (:class:`fq_flow` is ``STRUCTS["fq_flow"]``, and so on). A test compares sizes and
@@ -14,8 +14,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fairq_ryu.laws.registry import FOLDER
+
 BPF_DIR = Path(__file__).parent / "bpf"
-HEADERS = BPF_DIR / "layout.h", BPF_DIR / "acdc_layout.h", BPF_DIR / "queue_law_layout.h"
+HEADERS = BPF_DIR / "layout.h", BPF_DIR / "queue_law_layout.h", *sorted(FOLDER.glob("*/law.h"))
 
 _SCALARS: dict[str, Any] = {
     "__u8": ctypes.c_uint8,
@@ -102,8 +104,8 @@ fq_turn_port: Any = STRUCTS["fq_turn_port"]
 fq_turn_agent: Any = STRUCTS["fq_turn_agent"]
 fq_held: Any = STRUCTS["fq_held"]
 fq_leaving: Any = STRUCTS["fq_leaving"]
-fq_acdc: Any = STRUCTS["fq_acdc"]
-fq_acdc_ack: Any = STRUCTS["fq_acdc_ack"]
+fq_law_flow: Any = STRUCTS["fq_law_flow"]
+fq_law_ack: Any = STRUCTS["fq_law_ack"]
 fq_queue_law: Any = STRUCTS["fq_queue_law"]
 fq_port_queue_law: Any = STRUCTS["fq_port_queue_law"]
 fq_queue_law_input: Any = STRUCTS["fq_queue_law_input"]
@@ -114,6 +116,12 @@ fq_codel: Any = STRUCTS["fq_codel"]
 fq_flow_table: Any = STRUCTS["fq_flow_table"]
 fq_sfb_bins: Any = STRUCTS["fq_sfb_bins"]
 fq_depth: Any = STRUCTS["fq_depth"]
+
+
+def own(name: str, common: Any) -> Any:
+    """What a kind of law has of its own within a common structure: its ``struct NAME``."""
+    return STRUCTS[name].from_buffer(common, type(common).own.offset)
+
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]

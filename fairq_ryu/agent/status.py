@@ -25,7 +25,7 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError, quoted
-from fairq_ryu.law_spec import LawKind
+from fairq_ryu.laws.registry import window_laws
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
 
@@ -74,7 +74,7 @@ def rule_row(rule: Rule | None, laws: LawTable, now_ns: int) -> dict[str, Any] |
     if rule.window.kind is WindowKind.LAW:
         (state,) = laws.states(rule.window.bytes)
         row["bytes"] = state.pool or state.window
-        row["law"] = {**state._asdict(), "kind": LawKind(state.kind).name.lower()}
+        row["law"] = {**state._asdict(), "kind": window_laws()[state.kind].name}
     return row
 
 

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class AcdcApp(Controller):
-    """AC/DC (:mod:`fairq_ryu.policies.acdc`)."""
+    """AC/DC (:mod:`fairq_ryu.laws.acdc`)."""
 
     policy_name = "acdc"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class DropTailApp(Controller):
-    """DropTail (:mod:`fairq_ryu.policies.droptail`)."""
+    """DropTail (:mod:`fairq_ryu.laws.droptail`)."""
 
     policy_name = "droptail"

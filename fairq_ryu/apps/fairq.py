@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class FairQApp(Controller):
-    """FairQ (:mod:`fairq_ryu.policies.fairq`)."""
+    """FairQ (:mod:`fairq_ryu.laws.fairq`)."""
 
     policy_name = "fairq"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class FairSwitchApp(Controller):
-    """FairSwitch (:mod:`fairq_ryu.policies.fairswitch`)."""
+    """FairSwitch (:mod:`fairq_ryu.laws.fairswitch`)."""
 
     policy_name = "fairswitch"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class FixedApp(Controller):
-    """Fixed (:mod:`fairq_ryu.policies.fixed`)."""
+    """Fixed (:mod:`fairq_ryu.laws.fixed`)."""
 
     policy_name = "fixed"

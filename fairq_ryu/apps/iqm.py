@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class IqmApp(Controller):
-    """IQM (:mod:`fairq_ryu.policies.iqm`)."""
+    """IQM (:mod:`fairq_ryu.laws.iqm`)."""
 
     policy_name = "iqm"

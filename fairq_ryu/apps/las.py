@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class LasApp(Controller):
-    """LAS (:mod:`fairq_ryu.policies.las`)."""
+    """LAS (:mod:`fairq_ryu.laws.las`)."""
 
     policy_name = "las"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class RsedApp(Controller):
-    """RSED (:mod:`fairq_ryu.policies.rsed`)."""
+    """RSED (:mod:`fairq_ryu.laws.rsed`)."""
 
     policy_name = "rsed"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class SedApp(Controller):
-    """SED (:mod:`fairq_ryu.policies.sed`)."""
+    """SED (:mod:`fairq_ryu.laws.sed`)."""
 
     policy_name = "sed"

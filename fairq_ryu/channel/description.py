@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel.protocol import ofp
 
-VERSION = 1
+VERSION = 2
 """Of the window channel: the same at both ends, or the connection is refused. It grows with every change of a
 message."""
 

@@ -7,15 +7,16 @@ removes the rules that refer to it, and :data:`ALL_LAWS` deletes all. Everything
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fairq_ryu.channel import framing, quoted_law
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.quoted_law import ALL_LAWS as ALL_LAWS  # for those who import it from here
-from fairq_ryu.law_spec import ALL_FLAGS, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec, Parameters
+from fairq_ryu.laws.registry import window_laws
 
 EXP_TYPE_SET_LAW = 6
 EXP_TYPE_LAW_STATS = 7
@@ -43,10 +44,13 @@ ERRORS = {
 
 _REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_LAW, EXP_TYPE_LAW_STATS, table=0)
 
-_SET = struct.Struct("!BB2xI6I6HI")
+_SET = struct.Struct("!BB2xI")
 _REQUEST = struct.Struct("!I4x")
 _RECORD = struct.Struct("!IIIIIIIIIIHHIQQI4xQQQQ")
-SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
+REQUEST_SIZE, RECORD_SIZE = _REQUEST.size, _RECORD.size
+
+
+_Spec = TypeVar("_Spec", bound=Parameters)
 
 
 class LawCommand(IntEnum):
@@ -58,7 +62,9 @@ class LawCommand(IntEnum):
 
 
 class SetLaw(NamedTuple):
-    """The body of a SET_LAW (48 bytes). ``spec`` is None in a deletion."""
+    """The body of a SET_LAW: 8 bytes, and the parameters of the kind. ``spec`` is None in a deletion, and if
+    command or kind are not known.
+    """
 
     command: int
     law: int
@@ -111,56 +117,26 @@ def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None =
 def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
     """The body of a SET_LAW."""
     if spec is None:
-        return _SET.pack(command, 0, law, *(0,) * 13)
-    return _SET.pack(
-        command,
-        spec.kind,
-        law,
-        spec.interval_us,
-        spec.base_rtt_us,
-        spec.linger_us,
-        spec.target_ppm,
-        spec.calm_ppm,
-        spec.young_bytes,
-        spec.flags,
-        spec.weight_shift,
-        spec.first_window,
-        spec.floor_segments,
-        spec.limiting_segments,
-        spec.mark_packets,
-        spec.syn_allowance,
-    )
+        return _SET.pack(command, 0, law)
+    return _SET.pack(command, spec.kind, law) + spec.pack()
 
 
 def decode_set(data: bytes) -> SetLaw:
-    """The requested law; bounds are not checked. A kind or flag that is not known gives a ``spec`` of None
-    in an ADD or MODIFY. Raises ValueError on a wrong length.
-    """
-    if len(data) != SET_SIZE:
-        raise ValueError(f"the body of SET_LAW is {SET_SIZE} bytes, not {len(data)}")
-    command, kind, law, *numbers = _SET.unpack(data)
-    interval, base_rtt, linger, target, calm, young, flags, *segments, mark_packets, allowance = numbers
-    weight_shift, first_window, floor_segments, limiting_segments = segments
-    known = kind in set(LawKind) and not flags & ~int(ALL_FLAGS)
-    if command == LawCommand.DELETE or not known:
-        return SetLaw(command, law, None)
-    spec = LawSpec(
-        LawKind(kind),
-        LawFlags(flags),
-        interval,
-        base_rtt,
-        linger,
-        target,
-        calm,
-        young,
-        first_window,
-        floor_segments,
-        limiting_segments,
-        allowance,
-        mark_packets,
-        weight_shift,
-    )
-    return SetLaw(command, law, spec)
+    """The requested law; bounds are not checked. Raises ValueError on a wrong length."""
+    return SetLaw(*split_set("SET_LAW", data, window_laws()))
+
+
+def split_set(message: str, data: bytes, kinds: Mapping[int, type[_Spec]]) -> tuple[int, int, _Spec | None]:
+    """Command, number and law of a message with one of these kinds. Raises ValueError on a wrong length."""
+    if len(data) < _SET.size:
+        raise ValueError(f"the body of {message} is {_SET.size} bytes or more, not {len(data)}")
+    command, kind, law = _SET.unpack_from(data)
+    if command == LawCommand.DELETE:
+        if len(data) > _SET.size:
+            raise ValueError(f"{message} to delete a law is {_SET.size} bytes, not {len(data)}")
+    elif kind in kinds:
+        return command, law, kinds[kind].unpack(data[_SET.size :])
+    return command, law, None
 
 
 class Conflict(Enum):

@@ -1,9 +1,12 @@
-"""The laws of the papers, as published: a folder for each, to be read beside its paper.
+"""The laws: a folder for each, with all that is of this law alone.
 
-``algorithm.py`` has the law with the paper's names, in the order of its lines, each with its number; what the
-text leaves open, or has lost, is said there. ``policy.py`` has its settings, what it shows, and the port law
-by which the controller runs it: it learns of flows by packet-in, reads the queue, and sets windows by rules.
-No switch runs one of them. The laws of this project, which the switch runs, are in ``policies``.
+``__init__.py``: of a law that the switch runs, its number and parameters (:mod:`fairq_ryu.law_spec`); agent
+and channel import this, so it imports no policy. ``law.h``: the law in C. ``policy.py``: its settings, what
+it asks of the switch, the port law that the controller runs. :mod:`.registry` finds the first two by their
+folders, set-up the policies.
 
-May import model, setting and policies. Pure: time is an argument.
+The laws of papers, as published, run in the controller only: ``algorithm.py`` has the law with the paper's
+names, in the order of its lines, each with its number; what the text leaves open, or has lost, is said there.
+
+May import model, setting, law_spec and policies. Pure: time is an argument.
 """

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from fairq_ryu.law_spec import NO_FLAGS, LawFlags
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.setting import Setting
 
@@ -70,8 +69,3 @@ def turns(section: str) -> Setting:
         "than the buffer holds segments.",
         choices=("off", "on"),
     )
-
-
-def turns_flag(value: str) -> LawFlags:
-    """The flag of a law for this value of the setting."""
-    return LawFlags.TURNS if value == "on" else NO_FLAGS

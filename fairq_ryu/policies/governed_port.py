@@ -32,7 +32,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 from fairq_ryu import model
-from fairq_ryu.law_spec import out_of_bounds
 from fairq_ryu.policies.base import Display, Policy, PortLaw, port_law, switch_law
 from fairq_ryu.policies.law_adapter import adapted
 from fairq_ryu.policies.layered_port import LayeredPort
@@ -309,7 +308,7 @@ class GovernedPort:
         spec, own = switch_law(self.policy, self.key), port_law(self.policy, self.key)
         if spec is None:
             return PortLaw() if own is None else adapted(own)
-        wrong = out_of_bounds(spec)
+        wrong = spec.wrong()
         if wrong is not None and self._refusal is None:
             log.warning("no windows on port %s: %s", self.key, wrong)
             self._refusal = wrong

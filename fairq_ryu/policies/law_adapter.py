@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Policy, PortLaw, port_law, switch_law
 
@@ -38,7 +37,7 @@ def takes_announcements(policy: Policy) -> bool:
     # Made for a port that does not exist: a law does nothing before its first event.
     nowhere = PortKey(0, 0)
     spec = switch_law(policy, nowhere)
-    if spec is not None and LawFlags.TURNS in spec.flags:
+    if spec is not None and spec.turns:
         return True
     law = port_law(policy, nowhere)
     if isinstance(law, PortLaw):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.base import Display, PortLaw
 
@@ -42,13 +42,12 @@ class SwitchPort(PortLaw):
         return NO_WINDOWS
 
     def display(self) -> Display:
-        """The queue length that the law aims at, and whether IQM limits its flows."""
-        target = self.limit * self.spec.target_ppm / 1e6 if self.limit > 0 else None
-        if self.spec.kind is LawKind.IQM:
+        """The queue length that the law aims at, or whether there is an incast."""
+        if self.spec.shows_incast:
             return Display(incast=self.incast)
-        return Display(target=target)
+        return Display(target=self.spec.target(self.limit) if self.limit > 0 else None)
 
     @property
     def incast(self) -> bool | None:
-        """Whether IQM limits its flows; None for other laws."""
-        return self.limiting if self.spec.kind is LawKind.IQM else None
+        """Whether the law limits its flows because of an incast; None: it detects none."""
+        return self.limiting if self.spec.shows_incast else None

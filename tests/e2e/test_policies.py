@@ -151,7 +151,7 @@ def test_a_bulk_flow_causes_congestion_and_its_windows_are_removed_at_its_end(fa
     assert congestion and (congestion["cng"], congestion["nom"]) == (K, NOM)
     # The switch sets the base windows, and the controller the share of the flow.
     rule = until(lambda: (found := lab.port_status()["rule"]) and found["law"]["mode"] & 1 and found)
-    assert rule and (rule["kind"], rule["law"]["kind"]) == ("law", "sed_base")
+    assert rule and (rule["kind"], rule["law"]["kind"]) == ("law", "sed")
     assert until(lambda: any(row["flow_windows"] for row in show(lab, "ports")))
     assert until(lambda: lab.status()["congestion_messages"] > 0)
     announce(lab, "h1", 5001, 300_000_000, 200)

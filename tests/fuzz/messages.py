@@ -29,7 +29,10 @@ from fairq_ryu.channel import (
     waking,
     window_law,
 )
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import (
     Congestion,
     FlowKey,
@@ -313,7 +316,7 @@ def from_switch():
         "laws": reply(
             0xFFFF,
             struct.pack("!II", oxm.EXPERIMENTER_ID, window_law.EXP_TYPE_LAW_STATS)
-            + window_law.encode_reply([law_state(1, LawKind.FAIRQ), law_state(2, LawKind.IQM)]),
+            + window_law.encode_reply([law_state(1, FairQLaw.kind), law_state(2, IqmLaw.kind)]),
         ),
         "queue-laws": reply(
             0xFFFF,
@@ -386,8 +389,8 @@ PORTS = {
 DEADLINES = [deadlines.HandshakeDeadline(FLOW, 250_000), deadlines.HandshakeDeadline(FLOW6, None)]
 
 
-def set_law(law, command=window_law.LawCommand.ADD, kind=LawKind.FAIRQ, **more):
-    return window_law.set_law(DATAPATH, command, law, LawSpec(kind, **more))
+def set_law(law, command=window_law.LawCommand.ADD, kind=FairQLaw, **more):
+    return window_law.set_law(DATAPATH, command, law, kind(**more))
 
 
 def set_queue_law(law, command=window_law.LawCommand.ADD, kind=QueueLawKind.AFCD, variant=Variant.OURS):
@@ -463,10 +466,10 @@ def from_controller():
         "thresholds": congestion.set_thresholds(DATAPATH, 1, Thresholds(1000, 500, True)),
         "thresholds-none": congestion.set_thresholds(DATAPATH, 1, Thresholds(0, 0)),
         "law": set_law(1),
-        "law-iqm": set_law(2, kind=LawKind.IQM),
-        "law-fairswitch": set_law(4, kind=LawKind.FAIRSWITCH),
-        "law-las": set_law(3, kind=LawKind.LAS, target_ppm=10_000),
-        "law-changed": set_law(1, window_law.LawCommand.MODIFY, LawKind.LAS),
+        "law-iqm": set_law(2, kind=IqmLaw),
+        "law-fairswitch": set_law(4, kind=FairSwitchLaw),
+        "law-las": set_law(3, kind=LasLaw, target_ppm=10_000),
+        "law-changed": set_law(1, window_law.LawCommand.MODIFY, LasLaw),
         "law-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, 2),
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),
         "law-rule": law_rule(),

@@ -21,7 +21,7 @@ from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
-from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.openflow import meters
@@ -95,7 +95,7 @@ def full_controller() -> Any:
     # One plan of each kind, independent of the laws.
     engine._ports[A].plan = WindowPlan(pool=50_000, flows={BACK: 3000})
     engine._ports[B].plan = WindowPlan(window=6000)
-    law = LawSpec(LawKind.FAIRQ, flags=LawFlags.TURNS)
+    law = FairQLaw(turns=1)
     engine._ports[C].plan = WindowPlan(rule=WindowRule(WindowKind.LAW, C.port, law))
     counts = LawState(C.port, C.port, *(0,) * 13, waiting=2, held=9, released=4, overdue=3, overflowed=1)
     link.ports[C.port].window_law.state = counts

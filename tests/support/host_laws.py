@@ -10,18 +10,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fairq_ryu.agent import layout
+from fairq_ryu.agent import law_header, layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec, LimitedBy, Mode
+from fairq_ryu.law_spec import LawSpec, LimitedBy, Mode
 
 NO_WINDOW: int = layout.CONSTANTS["FQ_NO_WINDOW"]
 LIMIT, RATE, TARGET = 125_000, 25_000_000, 31_250
+WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
+"""A hook of a law need not use all that it is given."""
 _CHECKS = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
 _U32 = (
     "fq_host_window",
     "fq_host_opening",
-    "fq_host_acdc_acked",
+    "fq_host_acked",
     "fq_host_released",
     "fq_host_first_window",
     "fq_host_floor",
@@ -49,7 +51,6 @@ class OpeningFlags(IntFlag):
 
 
 NUMBERS = {
-    "FQ_LAW_": (LawKind, LawFlags),
     "FQ_MODE_": (Mode,),
     "FQ_LIMITED_BY_": (LimitedBy,),
     "FQ_OPENING_": (Opening,),
@@ -62,8 +63,9 @@ def build(sources: Path, into: Path, checked: bool = True) -> ctypes.CDLL:
     behaviour ends the process, because clang's checks are compiled in.
     """
     found = into / "laws.so"
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", *_CHECKS] if checked else ["-O2"]
-    flags += ["-shared", "-fPIC"]
+    flags = ["-O1", *WARNINGS, *_CHECKS] if checked else ["-O2"]
+    flags += ["-shared", "-fPIC", f"-I{into}"]
+    law_header.write(into)
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/host.c")], check=True)
     library = ctypes.CDLL(str(found))
     for name in _U32:
@@ -79,25 +81,16 @@ def library(checked: bool = True) -> ctypes.CDLL:
         return build(layout.BPF_DIR, Path(folder), checked)
 
 
-def fq_law(kind: LawKind, **changes: int) -> Any:
-    """The parameters of a law, an ``fq_law``: by default those of a port of 200 Mbit/s and 125,000 bytes."""
-    values = {
-        "rate": RATE,
-        "limit": LIMIT,
-        "target": TARGET,
-        "interval_ns": 200_000,
-        "base_rtt_ns": 1_000_000,
-        "gain_q16": 983,
-        "floor_segments": 2,
-        "linger_ns": 50_000_000,
-        "trim_step": 40,
-        "young_bytes": 100_000,
-        "first_window": 10,
-        "limiting_segments": 2,
-        "syn_allowance": 256,
-        "weight_shift": 4,
-    }
-    return layout.fq_law(**values | {"kind": kind} | changes)
+def fq_law(law: LawSpec | type[LawSpec], **changes: int) -> Any:
+    """The parameters of a law, an ``fq_law``, those of a port of 200 Mbit/s and 125,000 bytes but for
+    ``changes``, which may be of its own struct. A pool moves slowly.
+    """
+    spec = law if isinstance(law, LawSpec) else law()
+    made = in_force(spec, changes.get("limit", LIMIT), changes.get("rate", RATE))
+    common = {name for name, *_ in made._fields_}
+    for name, value in ({"target": TARGET, "gain_q16": 983 if made.gain_q16 else 0} | changes).items():
+        setattr(made if name in common else layout.own(f"{spec.name}_law", made), name, value)
+    return made
 
 
 def in_force(spec: LawSpec, limit: int = LIMIT, rate: int = RATE) -> Any:
@@ -116,6 +109,10 @@ class HostLaw:
         self.state = layout.fq_law_state()
         self._input = layout.fq_law_input()
         self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
+
+    def own(self, struct: str) -> Any:
+        """The part of the state that is the law's own, as this struct."""
+        return layout.own(struct, self.state)
 
     @property
     def pool(self) -> int:
@@ -180,26 +177,27 @@ class HostLaw:
         return int(self.library.fq_host_window(*self.refs, flows, young, ctypes.c_uint64(sent), mss))
 
 
-class HostAcdc:
-    """A flow under the law acdc; ``state``: its ``fq_acdc``."""
+class HostFlow:
+    """A flow under a law that keeps a state of each; ``own``: the struct of the law, within ``state``."""
 
-    def __init__(self, parameters: Any) -> None:
-        self.state = layout.fq_acdc()
+    def __init__(self, parameters: Any, struct: str) -> None:
+        self.state = layout.fq_law_flow()
+        self.own = layout.own(struct, self.state)
         self.parameters = parameters
         self._refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
 
     def data_sent(self, backlog: int, length: int, payload: int, mss: int, again: bool) -> None:
         """Data leaves in a frame of ``length`` bytes, at this backlog. ``again``: it has left before."""
-        library().fq_host_acdc_sent(*self._refs, backlog, length, payload, mss, int(again))
+        library().fq_host_sent(*self._refs, backlog, length, payload, mss, int(again))
 
     def acknowledged(
         self, ack: int, next_seq: int, total: int, flight: int, mss: int, floor: int, echo: int = 0
     ) -> int:
-        """An ACK (``fq_acdc_ack``). Returns the window of the flow, bytes."""
-        seen = layout.fq_acdc_ack(
+        """An ACK (``fq_law_ack``). Returns the window of the flow, bytes."""
+        seen = layout.fq_law_ack(
             ack=ack, next=next_seq, total=total, flight=flight, mss=mss, floor=floor, echo=echo
         )
-        return int(library().fq_host_acdc_acked(*self._refs, ctypes.byref(seen)))
+        return int(library().fq_host_acked(*self._refs, ctypes.byref(seen)))
 
 
 class FedPort:

@@ -123,7 +123,7 @@ class Switch:
         window = datapath.window
         for key in list(window.flow_rules._table.keys()):
             window.flow_rules._remove(key)
-        for flows in (window.flows, window.silent, window.rivals, window.acdc_flows):
+        for flows in (window.flows, window.silent, window.rivals, window.law_flows):
             for key in list(flows.keys()):
                 flows.delete(key)
         for bridge_port in self.ports.values():

@@ -13,14 +13,16 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.acdc import AcdcLaw
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch
 
 PORT = 2
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
-SPEC = LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)
+SPEC = AcdcLaw(mark_packets=20, weight_shift=4)
 K = 20 * 1514
 MSS = 1460
 ONE = 1 << 20
@@ -52,8 +54,12 @@ def no_law(switch: Switch) -> Iterator[None]:
     switch.datapath.queues.queues.set(key, layout.fq_queue(slot=slot))
 
 
+def known(switch: Switch, flow: Connection) -> Any:
+    return switch.datapath.window.law_flows.get(flow_key(flow.ack_key, directed=True))
+
+
 def state(switch: Switch, flow: Connection) -> Any:
-    return switch.datapath.window.acdc_flows.get(flow_key(flow.ack_key, directed=True))
+    return layout.own("acdc_flow", known(switch, flow))
 
 
 def flags(frame: bytes) -> int:
@@ -167,7 +173,7 @@ def test_a_receiver_s_smaller_window_stays(switch: Switch) -> None:
 
 
 def test_the_window_is_written_with_its_scale_and_never_below_a_segment(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4, floor_segments=1))
+    install(switch, AcdcLaw(mark_packets=20, weight_shift=4, floor_segments=1))
     flow = Connection(switch, server_scale=9).open()
     flow.data(MSS)
     assert flow.granted() == -(-10 * MSS // 512)
@@ -187,7 +193,7 @@ def test_marks_reduce_the_window_once_in_a_window_of_data(switch: Switch) -> Non
     bulk.send(10)
     for behind, more in ((5, 2), (5, 0), (0, 1), (0, 0)):
         bulk.ack(behind=behind)
-        reductions.append(state(switch, bulk.flow).reductions)
+        reductions.append(known(switch, bulk.flow).reductions)
         bulk.send(more)
     # The second ACK is still of the first ten segments; the third meets no new mark, the fourth meets one.
     assert reductions == [1, 1, 1, 2]
@@ -203,7 +209,7 @@ def test_the_smaller_mss_of_both_ends_counts(switch: Switch) -> None:
 
 
 def test_the_window_is_not_below_the_floor(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4, floor_segments=3))
+    install(switch, AcdcLaw(mark_packets=20, weight_shift=4, floor_segments=3))
     bulk = Bulk(switch)
     backlog(switch, K)
     for _ in range(20):
@@ -215,14 +221,14 @@ def test_the_window_is_not_below_the_floor(switch: Switch) -> None:
 def test_data_that_leaves_by_a_port_with_another_law_is_not_counted(switch: Switch) -> None:
     install(switch)
     expires = time.monotonic_ns() + 3600 * 10**9
-    switch.datapath.install_law(1, 1, parameters(LawSpec(LawKind.FAIRQ), LIMITS), expires)
+    switch.datapath.install_law(1, 1, parameters(FairQLaw(), LIMITS), expires)
     try:
         bulk = Bulk(switch)
         bulk.send(1)
         switch.leave(1, bulk.flow.from_server(payload=b"x" * MSS))
-        assert state(switch, bulk.flow) is not None
+        assert known(switch, bulk.flow) is not None
         answers = flow_key(bulk.flow.data_key, directed=True)
-        assert switch.datapath.window.acdc_flows.get(answers) is None
+        assert switch.datapath.window.law_flows.get(answers) is None
     finally:
         switch.datapath.remove_law(1)
 
@@ -249,22 +255,22 @@ def test_a_law_without_a_living_lease_and_another_law_count_nothing(switch: Swit
     after = bulk.ack(flags="AE")
     assert (packets.window(after), flags(after) & ECE) == (65_535, ECE)
     switch.datapath.remove_law(PORT)
-    install(switch, LawSpec(LawKind.FAIRQ))
+    install(switch, FairQLaw())
     bulk.send(3)
     assert flags(bulk.ack(flags="AE")) & ECE
-    assert state(switch, bulk.flow) is None
-    assert switch.datapath.window._config.get(c_uint32(0)).acdc == 0
+    assert known(switch, bulk.flow) is None
+    assert switch.datapath.window._config.get(c_uint32(0)).flow_laws == 0
 
 
 def test_only_a_switch_with_such_a_law_looks_for_it(switch: Switch) -> None:
     def asked() -> int:
-        return int(switch.datapath.window._config.get(c_uint32(0)).acdc)
+        return int(switch.datapath.window._config.get(c_uint32(0)).flow_laws)
 
     install(switch)
     assert asked() == 1
     install(switch)
     assert asked() == 1
-    install(switch, LawSpec(LawKind.FAIRQ))
+    install(switch, FairQLaw())
     assert asked() == 0
     install(switch)
     switch.datapath.remove_law(PORT)
@@ -282,8 +288,9 @@ def test_the_echo_is_taken_out_counted_and_answered(switch: Switch, shape: dict[
     bulk.send(10)
     after = bulk.ack(flags="AE")
     assert flags(after) == 0x10
-    found = state(switch, bulk.flow)
-    assert (found.echoes, found.reductions, found.alpha) == (1, 1, ONE)
+    found = known(switch, bulk.flow)
+    assert (found.echoes, found.reductions) == (1, 1)
+    assert state(switch, bulk.flow).alpha == ONE
     assert packets.window(after) == 5 * MSS
     answered, *others = bulk.send(3)
     assert flags(answered) == 0x10 | CWR and packets.residue(answered) == 0
@@ -323,7 +330,7 @@ def test_the_flags_of_connections_without_ecn_and_with_accecn_are_left_alone(
     bulk.send(10)
     assert flags(bulk.ack(flags="AEC")) == 0x10 | ECE | CWR
     assert [flags(frame) for frame in bulk.send(2)] == [0x10, 0x10]
-    assert state(switch, flow).echoes == 0
+    assert known(switch, flow).echoes == 0
 
 
 @pytest.mark.parametrize("shape", FAMILIES, ids=["IPv4", "IPv6"])

@@ -13,7 +13,12 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch
@@ -21,7 +26,7 @@ from tests.switch.rig import Connection, Switch
 PORT = 2
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
 # Without windows between incasts.
-PAPER_IQM = LawSpec(LawKind.IQM, target_ppm=1_000_000)
+PAPER_IQM = IqmLaw(target_ppm=1_000_000)
 # What SED expects leaves at the rate of the port, and these tests have no time to lose.
 SLOW = QueueLimits("htb", 125_000, 1_000)
 
@@ -29,7 +34,7 @@ SLOW = QueueLimits("htb", 125_000, 1_000)
 def install(switch: Switch, spec: LawSpec, lease: float = 3600, pool: int | None = None) -> None:
     """Put a law in force. ``pool``: as after a tick, which needs a queue."""
     expires = time.monotonic_ns() + int(lease * 1e9)
-    limits = SLOW if spec.kind is LawKind.SED_BASE else LIMITS
+    limits = SLOW if spec.kind == SedLaw.kind else LIMITS
     switch.datapath.install_law(PORT, PORT, parameters(spec, limits), expires)
     switch.rule(PORT, PORT, WindowKind.LAW, lease)
     if pool is not None:
@@ -41,7 +46,7 @@ def install(switch: Switch, spec: LawSpec, lease: float = 3600, pool: int | None
 
 def test_large_segments_count_while_their_flows_send(switch: Switch) -> None:
     """Minimum windows are of the largest segments of the flows that were seen in the last seconds."""
-    install(switch, LawSpec(LawKind.FAIRQ), pool=1460)
+    install(switch, FairQLaw(), pool=1460)
     window = switch.datapath.window
     key = c_uint32(window.slots[switch.ports[PORT].ifindex])
 
@@ -86,19 +91,19 @@ def opened(switch: Switch, number: int) -> list[Connection]:
 
 
 def test_the_pool_of_a_law_is_shared_by_the_flows(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
+    install(switch, FairQLaw(), pool=60_000)
     flows = opened(switch, 3)
     assert [flow.granted() for flow in flows] == [20_000] * 3
 
 
 def test_a_law_whose_lease_has_ended_does_nothing(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.FAIRQ), lease=-1, pool=60_000)
+    install(switch, FairQLaw(), lease=-1, pool=60_000)
     (flow,) = opened(switch, 1)
     assert flow.granted() == 65_535
 
 
 def test_a_removed_law_does_nothing_even_if_its_rule_stays(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
+    install(switch, FairQLaw(), pool=60_000)
     (flow,) = opened(switch, 1)
     assert flow.granted() == 60_000
     switch.datapath.remove_law(PORT)
@@ -118,7 +123,7 @@ def test_iqm_limits_from_the_flow_on_that_would_overflow_the_queue(switch: Switc
 
 
 def test_iqm_keeps_room_between_incasts(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.IQM, target_ppm=500_000), pool=60_000)
+    install(switch, IqmLaw(target_ppm=500_000), pool=60_000)
     assert [flow.granted() for flow in opened(switch, 3)] == [20_000] * 3
 
 
@@ -210,26 +215,26 @@ def test_the_smaller_mss_of_both_ends_counts(
     switch: Switch, client: int, server: int | None, counted: int
 ) -> None:
     """Otherwise one SYN with a large MSS would raise the minimum window of every flow."""
-    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
+    install(switch, FairQLaw(), pool=60_000)
     Connection(switch, client_mss=client, server_mss=server).open()
     assert switch.datapath.law_state(PORT).segment == counted
 
 
 def test_a_young_flow_that_was_silent_gets_no_more_than_its_share(switch: Switch) -> None:
     """It is not counted yet when its first ACK passes: it counts as one more, and as a young one."""
-    install(switch, LawSpec(LawKind.LAS, young_bytes=100_000), pool=18_000)
+    install(switch, LasLaw(young_bytes=100_000), pool=18_000)
     (flow,) = opened(switch, 1)
     assert flow.granted() == 18_000
     fall_silent(switch, flow)
     assert flow.granted() == 18_000
     switch.datapath.remove_law(PORT)
-    install(switch, LawSpec(LawKind.LAS, young_bytes=0), pool=18_000)
+    install(switch, LasLaw(young_bytes=0), pool=18_000)
     fall_silent(switch, flow)
     assert flow.granted() == 18_000  # as an old one, the same
 
 
 def test_las_prefers_flows_that_have_sent_little(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.LAS, young_bytes=1000), pool=45_000)
+    install(switch, LasLaw(young_bytes=1000), pool=45_000)
     old, young = opened(switch, 2)
     for number in range(20):  # more than half of its window is under way: it is counted again, as old
         old.data(1400, seq=old.client_isn + 1 + 1400 * number)
@@ -238,7 +243,7 @@ def test_las_prefers_flows_that_have_sent_little(switch: Switch) -> None:
 
 
 def test_fairswitch_divides_the_target_but_not_below_2048_bytes(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.FAIRSWITCH), pool=0)
+    install(switch, FairSwitchLaw(), pool=0)
     flows = opened(switch, 3)
     assert [flow.granted() for flow in flows] == [31_250 // 3] * 3
     opened(switch, 13)
@@ -246,16 +251,16 @@ def test_fairswitch_divides_the_target_but_not_below_2048_bytes(switch: Switch) 
 
 
 def test_a_renewal_keeps_the_state_and_another_kind_does_not(switch: Switch) -> None:
-    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
-    install(switch, LawSpec(LawKind.FAIRQ, target_ppm=100_000))
+    install(switch, FairQLaw(), pool=60_000)
+    install(switch, FairQLaw(target_ppm=100_000))
     assert switch.datapath.law_state(PORT).pool == 60_000 << 8
-    install(switch, LawSpec(LawKind.LAS))
+    install(switch, LasLaw())
     assert switch.datapath.law_state(PORT).pool == 0
 
 
 # SED: base windows of the port, and windows of flows above them
 
-SED = LawSpec(LawKind.SED_BASE, flags=LawFlags.ANTICIPATE, calm_ppm=50_000, limiting_segments=1)
+SED = SedLaw(anticipate=1, calm_ppm=50_000, limiting_segments=1)
 
 
 def test_sed_anticipates_from_the_flow_on_that_would_congest_the_queue(switch: Switch) -> None:
@@ -266,7 +271,7 @@ def test_sed_anticipates_from_the_flow_on_that_would_congest_the_queue(switch: S
     flows += opened(switch, 1)
     assert {flow.granted() for flow in flows} == {1460}
     state = switch.datapath.law_state(PORT)
-    assert (state.mode, state.window, state.expected) == (1, 1460, 0)
+    assert (state.mode, state.window, layout.own("sed_state", state).expected) == (1, 1460, 0)
     # One that begins now is under the base window from its first ACK on, and no reason to limit longer.
     state.calm_ns = 1
     key = c_uint32(switch.datapath.window.slots[switch.ports[PORT].ifindex])
@@ -326,7 +331,7 @@ def test_a_rule_of_a_flow_stands_without_the_law_and_the_other_way_round(switch:
 
 def test_what_a_law_granted_before_a_rule_is_forgotten(switch: Switch) -> None:
     """Otherwise data under way under the larger rule would count as a window of the law that is used up."""
-    install(switch, LawSpec(LawKind.FAIRQ), pool=60_000)
+    install(switch, FairQLaw(), pool=60_000)
     (flow,) = opened(switch, 1)
     assert flow.granted() == 60_000
     granted = switch.flow(flow.data_key)
@@ -341,7 +346,7 @@ def test_a_flow_that_has_ended_no_longer_shares_the_pool(switch: Switch) -> None
     """Its last ACK comes behind the FIN. If the sender is far away, what it has sent in the last round trip
     still looks like a window that is used.
     """
-    install(switch, LawSpec(LawKind.FAIRQ), pool=2920)
+    install(switch, FairQLaw(), pool=2920)
     flow = Connection(switch, server_scale=0).open()
     sent = 1400
     flow.data(sent)

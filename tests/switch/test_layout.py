@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.agent import layout
+from fairq_ryu.agent import law_header, layout
 
 TYPES = "#include <linux/types.h>\n"
 
@@ -44,19 +44,21 @@ def claims() -> list[str]:
 def test_python_and_c_agree(tmp_path: Path, target: list[str]) -> None:
     source = tmp_path / "claims.c"
     lines = [f'_Static_assert({claim}, "");' for claim in claims()]
+    law_header.write(tmp_path)
     assert len(lines) > 100
-    source.write_text(TYPES + '#include "layout.h"\n' + "\n".join(lines))
-    compile_c(source, *target, "-c", "-o", str(tmp_path / "claims.o"))
+    source.write_text(TYPES + "#include <fairq_laws.h>\n" + "\n".join(lines))
+    compile_c(source, *target, f"-I{tmp_path}", "-c", "-o", str(tmp_path / "claims.o"))
 
 
 def test_every_struct_and_member_of_the_header_is_known(tmp_path: Path) -> None:
     """From the compiler's own list, so that nothing that the parser missed stays missed."""
     source = tmp_path / "dump.c"
-    source.write_text(TYPES + '#include "layout.h"\n')
+    law_header.write(tmp_path)
+    source.write_text(TYPES + "#include <fairq_laws.h>\n")
     dump = subprocess.run(
         [
             *("clang", "-fsyntax-only", "-Xclang", "-ast-dump", "-fno-color-diagnostics"),
-            *(f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{layout.BPF_DIR}", str(source)),
+            *(f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{tmp_path}", str(source)),
         ],
         capture_output=True,
         text=True,
@@ -70,7 +72,9 @@ def test_every_struct_and_member_of_the_header_is_known(tmp_path: Path) -> None:
             members[current] = []
         elif current and (field := re.search(r"FieldDecl .* (\w+) '", line)):
             members[current].append(field[1])
-    ours = {name: fields for name, fields in members.items() if name.startswith("fq_")}
+    ours = {
+        name: fields for name, fields in members.items() if re.fullmatch(r"fq_\w+|\w+_(law|state|flow)", name)
+    }
     assert ours == {name: [f[0] for f in struct._fields_] for name, struct in layout.STRUCTS.items()}
 
 

@@ -19,7 +19,7 @@ from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ports import BridgePorts
 from fairq_ryu.agent.programs.backlog import believed
 from fairq_ryu.channel.congestion import SetThresholds
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import Congestion, Thresholds
 from tests.support.lab import until
 from tests.switch.queue_rig import (
@@ -132,7 +132,7 @@ def test_a_queue_that_stands_still_keeps_its_backlog(watched: Watched) -> None:
 def test_a_law_counts_a_stale_backlog_for_the_time_in_which_it_drains(watched: Watched) -> None:
     data = watched.datapath
     # A long interval: the second event of the packet makes no tick.
-    law = parameters(LawSpec(LawKind.FAIRQ, interval_us=10_000), data.limits_of(1))
+    law = parameters(FairQLaw(interval_us=10_000), data.limits_of(1))
     data.install_law(1, 1, law, time.monotonic_ns() + 3600 * SECOND)
     entry = last_event(watched, STALE, SECOND)
     state = data.law_state(1)

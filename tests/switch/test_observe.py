@@ -11,7 +11,7 @@ import pytest
 
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import NO_FLAGS, LawFlags, LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import Thresholds, WindowKind
 from tests.switch.rig import Connection, Switch, make_port, run
 
@@ -20,9 +20,9 @@ DATA, ACKS = 2, 1  # data leaves by port 2, its ACKs by port 1
 SPORTS = range(31_000, 31_006)
 
 
-def law(switch: Switch, flags: LawFlags = NO_FLAGS) -> None:
+def law(switch: Switch, turns: int = 0) -> None:
     expires = time.monotonic_ns() + 3600 * 10**9
-    switch.datapath.install_law(DATA, DATA, parameters(LawSpec(LawKind.FAIRQ, flags=flags), LIMITS), expires)
+    switch.datapath.install_law(DATA, DATA, parameters(FairQLaw(turns=turns), LIMITS), expires)
     switch.rule(DATA, DATA, WindowKind.LAW)
 
 
@@ -146,14 +146,14 @@ def test_no_handshake_waits_at_an_observed_port(switch: Switch) -> None:
     for mode_first in (True, False):
         if mode_first:
             datapath.observe(DATA, True)
-        law(switch, LawFlags.TURNS)
+        law(switch, turns=1)
         assert (ifindex in datapath.turn_program.ports) is not mode_first
         datapath.observe(DATA, True)
         assert ifindex not in datapath.turn_program.ports
-        law(switch, LawFlags.TURNS)  # renewed
+        law(switch, turns=1)  # renewed
         assert ifindex not in datapath.turn_program.ports
         datapath.observe(DATA, False)
-        law(switch, LawFlags.TURNS)
+        law(switch, turns=1)
         assert ifindex in datapath.turn_program.ports
         datapath.remove_law(DATA)
 

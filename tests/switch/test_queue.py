@@ -12,7 +12,7 @@ import pytest
 
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.queue import QueueState
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from tests.switch.queue_rig import (
     Watched,
     bottleneck,
@@ -221,7 +221,7 @@ def test_a_law_ticks_with_the_packets_of_its_queue(watched: Watched) -> None:
     data, port = watched.datapath, watched.port
     limits = data.limits_of(port.ofport)
     assert (limits.limit, limits.rate) == (20_000, 1_000_000)
-    law = parameters(LawSpec(LawKind.FAIRQ), limits)
+    law = parameters(FairQLaw(), limits)
     send("p1", 1, 1000)
     assert data.law_state(port.ofport) is None
     data.install_law(port.ofport, 1, law, time.monotonic_ns() + 3600 * 10**9)

@@ -9,7 +9,8 @@ import pytest
 
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.registry import window_laws
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.packets import NOP
@@ -31,11 +32,11 @@ SHAPES = {
 }
 
 
-def law(switch: Switch, kind: LawKind) -> None:
+def law(switch: Switch, kind: type[LawSpec]) -> None:
     """Both directions are governed by it."""
     expires = time.monotonic_ns() + 3600 * 10**9
     for port in (1, 2):
-        switch.datapath.install_law(port, port, parameters(LawSpec(kind), LIMITS), expires)
+        switch.datapath.install_law(port, port, parameters(kind(), LIMITS), expires)
         switch.rule(port, port, WindowKind.LAW)
 
 
@@ -47,7 +48,7 @@ RULES: dict[str, Callable[[Switch], None]] = {
     "window": ports(WindowKind.WINDOW, 1460),
     "pause": ports(WindowKind.WINDOW, 0),
     "pool": ports(WindowKind.POOL, 3000),
-    **{kind.name: lambda switch, kind=kind: law(switch, kind) for kind in LawKind},  # type: ignore[misc]
+    **{each.name: lambda switch, each=each: law(switch, each) for each in window_laws().values()},  # type: ignore[misc]
 }
 
 

@@ -21,7 +21,7 @@ from fairq_ryu.agent.programs.turns import ALIVE_NS
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.agent.turns import LONGEST_NS, Closing, Opening
-from fairq_ryu.law_spec import NO_FLAGS, LawFlags, LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import FlowKey, WindowKind
 from tests.switch import packets
 from tests.switch.packets import Segment
@@ -55,13 +55,13 @@ def install(
     switch: Switch,
     port: int = 1,
     limits: QueueLimits = LIMITS,
-    flags: LawFlags = LawFlags.TURNS,
+    turns: int = 1,
     lease: float = 3600,
     allowance: int = 256,
 ) -> None:
     """A law whose flows have one segment each; the agent lives for as long as a test takes."""
     expires = time.monotonic_ns() + int(lease * 1e9)
-    law = parameters(LawSpec(LawKind.FAIRQ, flags=flags, floor_segments=1, syn_allowance=allowance), limits)
+    law = parameters(FairQLaw(turns=turns, floor_segments=1, syn_allowance=allowance), limits)
     switch.datapath.install_law(port, port, law, expires)
     switch.rule(port, port, WindowKind.LAW, lease)
     renew(switch)
@@ -297,7 +297,7 @@ def test_it_leaves_at_once_if_it_must_not_wait(switch: Switch, why: str) -> None
     elif why == "no lease":
         install(switch, lease=-1)
     elif why == "no turns":
-        install(switch, flags=NO_FLAGS)
+        install(switch, turns=0)
     elif why == "own rule":
         # For the client's ACKs of what the server will send.
         switch.rule(late.ack_key.reversed, 5000)

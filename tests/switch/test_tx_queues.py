@@ -23,7 +23,7 @@ from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
 from fairq_ryu.agent.tx_queues import queue_of, tx_queue_id
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import Thresholds
 from tests.switch.packets import Segment
 from tests.switch.queue_rig import crossed, send
@@ -239,7 +239,7 @@ def test_one_congested_queue_is_enough(switch: QueueSwitch, chosen: int) -> None
 
 def test_the_law_of_a_port_has_a_state_in_each_queue(switch: QueueSwitch, chosen: int) -> None:
     data = switch.datapath
-    law = parameters(LawSpec(LawKind.FAIRQ), data.limits_of(2))
+    law = parameters(FairQLaw(), data.limits_of(2))
     data.install_law(2, 1, law, time.monotonic_ns() + 3600 * 10**9)
     send("p2", 20, 1000)
     settled("p2")

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OURS = ("fairq_ryu", "mininet_topos")
 MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setting"
-LAW = "fairq_ryu.law_spec"
+LAW, LAWS = "fairq_ryu.law_spec", "fairq_ryu.laws.registry"
 QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
 TARGET = "fairq_ryu.controller_target"
@@ -36,10 +36,10 @@ def control(*names: str) -> set[str]:
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
-    "fairq_ryu/laws": ({MODEL, SETTING} | ours("policies"), set()),
+    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
-    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS} | ours("packet"), {"ryu"}),
+    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS} | ours("packet"), {"ryu"}),
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
@@ -59,7 +59,8 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS, TARGET} | ours("channel", "packet", "fabric.recovery"),
+        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, TARGET}
+        | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
     "fairq_ryu/config": (BELOW | {TARGET} | ours("policies.base"), set()),
@@ -89,7 +90,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     ),
     "fairq_ryu/control/operations": (
         BELOW
-        | {LAW, QUEUE_LAW, "ryu"}
+        | {QUEUE_LAW, "ryu"}
         | ours("channel", "config", "fabric", "policies")
         | control("agents", "paths", "reports", "windows")
     ),
@@ -379,7 +380,7 @@ def test_the_check_finds_mistakes(tmp_path):
 @pytest.mark.parametrize(
     "module",
     [
-        "fairq_ryu.policies.fairq",
+        "fairq_ryu.laws.fairq.policy",
         "fairq_ryu.policies.engine",
         "fairq_ryu.fabric.flows.table",
         "fairq_ryu.config.schema",

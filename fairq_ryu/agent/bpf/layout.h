@@ -5,7 +5,8 @@
  * fairq_ryu/agent/layout.py reads this file and makes ctypes structures of it, so there is no second copy
  * to keep in step. That reader knows: #define NAME number, and structs whose members are
  * __u8/__u16/__u32/__u64, structs of this file, or arrays of those. Every struct is padded by hand to the
- * same size under any compiler. queue_law_layout.h and acdc_layout.h are further parts, by the same rules.
+ * same size under any compiler. queue_law_layout.h is a further part, by the same rules, and so are the structs of the
+ * laws in fairq_ryu/laws/NAME/law.h.
  */
 #ifndef FAIRQ_LAYOUT_H
 #define FAIRQ_LAYOUT_H
@@ -22,23 +23,23 @@
 #define FQ_RULE_POOL   2
 #define FQ_RULE_LAW    3
 
-/* fq_law.kind */
-#define FQ_LAW_FAIRQ      1
-#define FQ_LAW_FAIRSWITCH 2
-#define FQ_LAW_IQM        3
-#define FQ_LAW_SED_BASE   4
-#define FQ_LAW_LAS        5
-#define FQ_LAW_ACDC       6
-
 /*
- * fq_law.flags. ANTICIPATE: sed-base limits its flows if new ones will congest the queue. TURNS: new connections wait
- * until the buffer has room.
+ * fq_law.flags. TURNS: new connections wait until the buffer has room. FLOWS: the law keeps a state of each flow. SYNS: a
+ * flow begins with its SYN, and not only with the answer to it. FLOOR: in turns too, the minimum window of a flow is
+ * floor_segments, and not one segment.
  */
-#define FQ_LAW_ANTICIPATE 1
-#define FQ_LAW_TURNS      2
+#define FQ_LAW_TURNS 1
+#define FQ_LAW_FLOWS 2
+#define FQ_LAW_SYNS  4
+#define FQ_LAW_FLOOR 8
+
+/* 8-byte words for what a kind of law has of its own (laws/own.h): parameters, state of a port, state of a flow. */
+#define FQ_LAW_WORDS       4
+#define FQ_LAW_STATE_WORDS 4
+#define FQ_LAW_FLOW_WORDS  9
 
 /*
- * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:
+ * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (incast or congestion). FLOORED:
  * the minimum windows of the flows exceed the pool.
  */
 #define FQ_MODE_LIMITING 1
@@ -131,7 +132,7 @@ struct fq_config {
 	__u32 flow_rules; /* number of rules in flow_rules: 0 spares every ACK a lookup */
 	__u32 layout;     /* FQ_LAYOUT_VERSION, for an agent that finds the maps of a dead one */
 	__u32 vlans;      /* number of ports in port_vlans: 0 spares every packet a lookup */
-	__u32 acdc;       /* number of ports with a law of kind acdc: likewise */
+	__u32 flow_laws;  /* number of ports whose law has FQ_LAW_FLOWS: likewise */
 	__u32 copies;     /* number of rules for copies: 0 spares SYN, FIN and RST a lookup */
 	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
 };
@@ -177,7 +178,7 @@ struct fq_dir {
 	__u32 slot;        /* of that port; it may be out of date */
 	__u32 epoch;       /* time bucket it is counted in as active; 0: not counted */
 	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
-	__u32 young_epoch;   /* likewise, as one that has sent little (las) */
+	__u32 young_epoch;   /* likewise, as one that has sent little */
 	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
 	__u32 alt_from;    /* seq_next when it first left by that port */
 	__u32 alt_epoch;   /* time bucket in which it first left by that port */
@@ -255,23 +256,20 @@ struct fq_rule {
 
 /* The parameters of a window law. Bytes unless said. */
 struct fq_law {
-	__u64 rate;           /* of the port, bytes/s */
-	__u64 linger_ns;      /* iqm, sed-base: the queue must have been short for this long */
-	__u32 interval_ns;    /* T: minimum time between two ticks */
-	__u32 base_rtt_ns;    /* round-trip time with empty queues */
-	__u32 limit;          /* the port's buffer */
-	__u32 target;         /* fairq, fairswitch, las: length of the queue; sed-base, acdc: K */
-	__u32 calm;           /* iqm, sed-base: a queue below it is short (sed-base: NOM + 1) */
-	__u32 gain_q16;       /* fairq, las: part of the pool that one tick may move it, << 16 */
-	__u32 trim_step;      /* fairswitch: change of the trim in one tick */
-	__u32 young_bytes;    /* las: a flow that has sent less is young */
+	__u64 rate;        /* of the port, bytes/s */
+	__u32 interval_ns; /* T: minimum time between two ticks */
+	__u32 base_rtt_ns; /* round-trip time with empty queues */
+	__u32 limit;       /* the port's buffer */
+	__u32 target;      /* length of the queue that the law aims at */
+	__u32 gain_q16; /* part of the pool that one tick may move it, << 16; 0: no pool follows the queue */
+	__u32 young_bytes;    /* a flow that has sent less is young; 0: none is counted as such */
 	__u32 syn_allowance;  /* flows that may count before their handshakes are complete */
-	__u16 kind;           /* FQ_LAW_... */
+	__u16 kind;           /* of laws/NAME */
+	__u16 flags;          /* FQ_LAW_... */
 	__u16 first_window;   /* x: segments that a new flow sends at once */
 	__u16 floor_segments; /* minimum window while the buffer holds that of all flows */
-	__u16 limiting_segments; /* iqm, sed-base: window in FQ_MODE_LIMITING */
-	__u16 flags;             /* FQ_LAW_... */
-	__u16 weight_shift;      /* acdc: g is 2 to the power of minus this */
+	__u32 pad;
+	__u64 own[FQ_LAW_WORDS]; /* struct NAME_law */
 };
 
 /* The law of a port, by slot: written by the agent only. */
@@ -288,7 +286,7 @@ struct fq_law_input {
 	__u64 byte_ns; /* integral of the backlog up to now */
 	__u32 backlog;
 	__u32 flows; /* that use their windows or are new: they share the pool */
-	__u32 young; /* las: of these, the young ones */
+	__u32 young; /* of these, the young ones, if the law counts them */
 	__u32 pad;
 };
 
@@ -299,9 +297,8 @@ struct fq_law_state {
 	__u64 byte_ns;     /* fq_law_input.byte_ns then */
 	__u64 limited_ns;  /* last ACK of a flow that had used its whole window */
 	__u64 calm_ns;     /* the queue has been short since then; 0: it is not */
-	__u64 expected_ns; /* sed-base: when `expected` was computed */
 	__u64 unproven_ns; /* when `unproven` started at 0 */
-	__u64 updates;     /* changes of the pool; acdc: windows reduced */
+	__u64 updates;     /* changes of the pool, or windows reduced */
 	__u64 late;        /* ticks that came after more than two intervals */
 	__u64 proven;      /* handshakes that were completed */
 	__u64 rtt_seen_ns; /* when rtt_ns was set */
@@ -313,14 +310,37 @@ struct fq_law_state {
 	__u32 segment;     /* the largest of the next two, bytes; what it was, if there are none */
 	__u32 segment_now; /* largest MSS of the flows seen since segment_ns */
 	__u32 segment_before; /* ... and in the period before */
-	__u32 trim;           /* fairswitch */
 	__u32 beta;           /* iqm: flows that began in this interval, less those that ended */
-	__u32 expected;       /* sed-base: bytes of first windows that the port has not sent yet */
 	__u32 queue;          /* mean of the last interval, bytes */
 	__u16 mode;           /* FQ_MODE_... */
 	__u16 limited_by;     /* FQ_LIMITED_BY_... */
 	__u32 unproven;       /* flows that count, and whose handshakes are not complete */
 	__u32 rtt_ns; /* the shortest handshake of the flows that have used their whole windows; 0: not known */
+	__u64 own[FQ_LAW_STATE_WORDS]; /* struct NAME_state */
+};
+
+/*
+ * A flow under a law with FQ_LAW_FLOWS, by the key of its ACKs. `answered` is written by its data, all else of these by
+ * its ACKs, which may be on another processor. Counts wrap.
+ */
+struct fq_law_flow {
+	__u32 isn;        /* initial sequence number of the data: another connection begins anew */
+	__u32 answered;   /* `echoes` that the receiver has been told of, with CWR */
+	__u32 echoes;     /* ACKs with ECE */
+	__u32 reductions; /* of its window */
+	__u64 own[FQ_LAW_FLOW_WORDS]; /* struct NAME_flow */
+};
+
+/* An ACK of such a flow. */
+struct fq_law_ack {
+	__u32 ack;
+	__u32 next;   /* behind the last byte that the sender has sent */
+	__u32 total;  /* bytes that the receiver has acknowledged; wraps */
+	__u32 flight; /* bytes that were under way before */
+	__u32 mss;    /* of the flow, bytes */
+	__u32 floor;  /* its minimum window, bytes */
+	__u32 echo;   /* 1: with ECE, on a connection with ECN */
+	__u32 pad;
 };
 
 struct fq_counter {
@@ -498,7 +518,6 @@ struct fq_histogram {
 	__u64 ns[FQ_HIST_BINS];
 };
 
-#include "acdc_layout.h"
 #include "queue_law_layout.h"
 
 #endif

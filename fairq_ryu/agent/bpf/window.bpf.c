@@ -15,7 +15,7 @@
  *
  * Nothing of a connection is changed whose segments are signed (TCP-MD5, TCP-AO).
  *
- * Of connections with ECN, a law of kind acdc takes ECE out of ACKs and answers it with CWR in data (acdc.h); no other
+ * Of connections with ECN, a law with FQ_LAW_FLOWS takes ECE out of ACKs and answers it with CWR in data (law_flows.h); no other
  * field is ever changed.
  *
  * Nothing here depends on a policy. Packets are never dropped or redirected: every path ends in
@@ -34,7 +34,7 @@
 
 #include "lib/parse.h"
 
-#include "lib/acdc.h"
+#include "lib/law_flows.h"
 #include "lib/connection.h"
 #include "lib/handed_on.h"
 #include "lib/on_wire.h"
@@ -137,8 +137,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 
 		if (peer->flags & FQ_SEQ && own->flags & FQ_ACK)
 			s.flight = peer->seq_next - own->ack;
-		if (cfg->acdc && s.payload && !copy)
-			acdc_leaves(skb, &s, own, peer);
+		if (cfg->flow_laws && s.payload && !copy)
+			law_flow_leaves(skb, &s, own, peer);
 		proves = (own->flags & (FQ_KNOWN | FQ_ACK)) == FQ_KNOWN;
 		follow(&s, own, peer);
 		if (proves && own->flags & FQ_ACK) {

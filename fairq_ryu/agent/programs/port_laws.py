@@ -12,7 +12,8 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.window import WindowProgram
-from fairq_ryu.law_spec import LawKind
+
+_FLOWS = layout.CONSTANTS["FQ_LAW_FLOWS"]
 
 
 class PortLaws:
@@ -20,7 +21,7 @@ class PortLaws:
 
     def __init__(self, window: WindowProgram, queues: QueueProgram) -> None:
         self._window, self._queues = window, queues
-        self._laws: dict[int, int] = {}  # kinds
+        self._laws: dict[int, int] = {}  # their flags
 
     def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install a law (an ``fq_law``), change its parameters, or renew its lease. Its state stays unless
@@ -35,7 +36,7 @@ class PortLaws:
                 self._window.port_laws.set(slot, layout.fq_port_law())
                 self._window.law_states.set(slot, layout.fq_law_state())
             self._window.port_laws.set(slot, layout.fq_port_law(law=law, expires_ns=expires_ns, id=law_id))
-        self._laws[ifindex] = law.kind
+        self._laws[ifindex] = law.flags
         self._count()
 
     def remove(self, ifindex: int) -> None:
@@ -51,7 +52,7 @@ class PortLaws:
 
     def _count(self) -> None:
         self._queues.set_laws(len(self._laws))
-        self._window.set_acdc_ports(sum(kind == LawKind.ACDC for kind in self._laws.values()))
+        self._window.set_flow_laws(sum(bool(flags & _FLOWS) for flags in self._laws.values()))
 
     def state(self, ifindex: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``, of several transmit queues that of the longest in

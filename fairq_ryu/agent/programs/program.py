@@ -57,8 +57,8 @@ class ProgramLimits:
         return CAPACITY
 
     @property
-    def acdc_flows(self) -> int:
-        """Flows of which the law acdc knows their windows; one beyond them begins anew."""
+    def law_flows(self) -> int:
+        """Flows of which a law keeps a state; one beyond them begins anew."""
         return max(64, self.flows // 4)
 
     @property

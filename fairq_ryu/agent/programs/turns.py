@@ -38,7 +38,7 @@ _MARK = layout.CONSTANTS["FQ_TURN_MARK"]
 _CLOSED_MARK = layout.CONSTANTS["FQ_TURN_CLOSED"]
 _SHIFT = layout.CONSTANTS["FQ_TURN_SHIFT"]
 _DEFAULT_SEGMENT = 1460
-_FAIRQ = layout.CONSTANTS["FQ_LAW_FAIRQ"]
+_FLOOR = layout.CONSTANTS["FQ_LAW_FLOOR"]
 
 
 def mark_of(waited_ns: int, closed: bool = False) -> int:
@@ -252,7 +252,7 @@ class TurnProgram(FilterProgram):
         with contextlib.suppress(BpfError):
             law = None if slot is None else self._window.port_laws.get(slot)
             state = None if slot is None else self._window.law_states.get(slot)
-            if law is not None and state is not None and law.law.kind == _FAIRQ:
+            if law is not None and state is not None and law.law.flags & _FLOOR:
                 return int(law.law.floor_segments) * frame_of(state.segment or _DEFAULT_SEGMENT)
         return 0
 

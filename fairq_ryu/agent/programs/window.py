@@ -65,7 +65,7 @@ class WindowProgram(FilterProgram):
         self._limits, self._first_ports, self._kept = limits, tuple(first_ports), dict(kept or {})
         self.filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._vlans: dict[int, int] = {}
-        self._acdc_ports = 0
+        self._flow_laws = 0
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
@@ -102,7 +102,7 @@ class WindowProgram(FilterProgram):
                     "queue_checks": limits.ports,
                     "port_laws": limits.ports,
                     "law_states": limits.ports,
-                    "acdc_flows": limits.acdc_flows,
+                    "law_flows": limits.law_flows,
                     "copy_rules": limits.bridges * layout.CONSTANTS["FQ_COPY_RULES"],
                     "copy_counts": limits.bridges * layout.CONSTANTS["FQ_COPY_RULES"],
                     "copy_state": limits.bridges,
@@ -128,7 +128,7 @@ class WindowProgram(FilterProgram):
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
-        self.acdc_flows = loaded.map("acdc_flows", layout.fq_flow_key, layout.fq_acdc)
+        self.law_flows = loaded.map("law_flows", layout.fq_flow_key, layout.fq_law_flow)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self.queue_checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
         self.copy_rules = loaded.map("copy_rules", c_uint32, layout.fq_copy_rule)
@@ -190,7 +190,7 @@ class WindowProgram(FilterProgram):
                 flow_rules=self.flow_rules.count,
                 layout=layout.CONSTANTS["FQ_LAYOUT_VERSION"],
                 vlans=len(self._vlans),
-                acdc=self._acdc_ports,
+                flow_laws=self._flow_laws,
                 copies=self._copy_rules,
                 suspects=self._suspects,
             ),
@@ -296,10 +296,10 @@ class WindowProgram(FilterProgram):
         self.law_states.set(slot, layout.fq_law_state())
         self.slots.release(ifindex)
 
-    def set_acdc_ports(self, count: int) -> None:
-        """The number of ports with a law of kind ``acdc``. If it is 0, data needs no look-up of a law."""
-        if count != self._acdc_ports:
-            self._acdc_ports = count
+    def set_flow_laws(self, count: int) -> None:
+        """The number of ports whose law keeps a state of each flow. If it is 0, data needs no law."""
+        if count != self._flow_laws:
+            self._flow_laws = count
             self._write_config()
 
     def set_copy_rules(self, count: int) -> None:

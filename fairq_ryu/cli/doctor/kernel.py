@@ -14,6 +14,7 @@ from fairq_ryu.cli.doctor.check import Check
 
 BTF_PATH = Path("/sys/kernel/btf/vmlinux")
 BPF_DIR = Path(__file__).resolve().parents[2] / "agent" / "bpf"
+LAWS_DIR = Path(__file__).resolve().parents[2] / "laws"
 HOST_BPF_DIR = Path(__file__).resolve().parents[2] / "experiments" / "hostcc" / "bpf"
 PROC = Path("/proc")
 # The oldest kernel that fairq_ryu is run on; whether another one can is found by `trial.check_programs`.
@@ -145,7 +146,8 @@ def check_bpf_objects() -> Check:
         return Check("eBPF objects", "fail", f"not compiled: {', '.join(missing) or BPF_DIR}", "make bpf")
     if not sources:  # an installed package has the objects only, and dates in any order
         return Check("eBPF objects", "ok", ", ".join(path.name for path in objects))
-    newest = max((path.stat().st_mtime for path in BPF_DIR.rglob("*.[ch]")), default=0.0)
+    headers = [path for folder in (BPF_DIR, LAWS_DIR) for path in folder.rglob("*.[ch]")]
+    newest = max((path.stat().st_mtime for path in headers), default=0.0)
     if any(path.stat().st_mtime < newest for path in objects):
         return Check("eBPF objects", "warn", "older than their sources", "make bpf")
     return Check("eBPF objects", "ok", ", ".join(path.name for path in objects))

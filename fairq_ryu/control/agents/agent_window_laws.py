@@ -6,7 +6,7 @@ from fairq_ryu.channel import flowmod, window_law
 from fairq_ryu.channel.window_law import LawCommand, LawState
 from fairq_ryu.control.agents.agent_laws import AgentLaws
 from fairq_ryu.control.agents.agent_port import AgentPort, PortLaw
-from fairq_ryu.law_spec import LawFlags, LawSpec
+from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import RuleChange, WindowRule
 from fairq_ryu.openflow.pipeline import Message
 
@@ -48,4 +48,4 @@ class AgentWindowLaws(AgentLaws[LawSpec, LawState]):
 
 
 def _takes_turns(law: LawSpec | None) -> bool:
-    return law is not None and LawFlags.TURNS in law.flags
+    return law is not None and bool(law.turns)

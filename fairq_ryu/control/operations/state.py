@@ -16,7 +16,6 @@ from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
@@ -118,7 +117,7 @@ class ControllerState:
 def _turns(rule: WindowRule | None, law: LawState | None) -> dict[str, int | None]:
     """The handshakes that take turns on a port; None: they take none, or the agent has not reported them."""
     counts: dict[str, int | None] = dict.fromkeys(_TURNS)
-    asked = rule is not None and rule.law is not None and LawFlags.TURNS in rule.law.flags
+    asked = rule is not None and rule.law is not None and bool(rule.law.turns)
     if asked and law is not None:
         values = (law.waiting, law.held, law.released, law.overdue, law.overflowed)
         counts.update(zip(_TURNS, values, strict=True))

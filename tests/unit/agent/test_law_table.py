@@ -19,12 +19,18 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
-from fairq_ryu.law_spec import LAW_BOUNDS, LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.acdc import AcdcLaw
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.registry import window_laws
+from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.agent_peer import Peer, role
 from tests.support.fakes import DATAPATH, FakeDatapath
 
-FAIRQ = LawSpec(LawKind.FAIRQ)
+FAIRQ = FairQLaw()
 LIMITS = QueueLimits("netem", 125_000, 25_000_000)
 
 
@@ -54,7 +60,7 @@ def test_a_law_does_nothing_until_a_rule_refers_to_it(peer: Peer, data: FakeData
     assert peer.ask(law_rule(1, 1)) == []
     number, law, expires = data.laws[1]
     window, rule_expires, _ = data.installed[1]
-    assert (number, law.kind, law.limit, law.rate) == (1, LawKind.FAIRQ, 125_000, 25_000_000)
+    assert (number, law.kind, law.limit, law.rate) == (1, FairQLaw.kind, 125_000, 25_000_000)
     assert window == WindowRule(WindowKind.LAW, 1) and rule_expires == expires
 
 
@@ -144,14 +150,24 @@ def test_refused_laws_change_nothing(peer: Peer, data: FakeDatapath) -> None:
     assert data.laws == {1: before} and data.installed.keys() == {1}
 
 
-@pytest.mark.parametrize("name", LAW_BOUNDS)
-def test_every_parameter_has_its_bounds(data: FakeDatapath, name: str) -> None:
-    table, (least, most) = LawTable(data, 8), LAW_BOUNDS[name]
-    for number, value in enumerate((least, most), 1):
-        table.set(SetLaw(LawCommand.ADD, number, dataclasses.replace(FAIRQ, **{name: value})))
-    for value in (least - 1, most + 1):
-        with pytest.raises(OpenFlowError, match=f"{name} {value} is not between"):
-            table.set(SetLaw(LawCommand.MODIFY, 1, dataclasses.replace(FAIRQ, **{name: value})))
+@pytest.mark.parametrize("law", window_laws().values(), ids=lambda law: law.name)
+def test_every_parameter_has_its_bounds(data: FakeDatapath, law: type[LawSpec]) -> None:
+    for name, _, least, most, _ in law.parameters():
+        table = LawTable(data, 8)
+        table.set(SetLaw(LawCommand.ADD, 1, law()))
+        for value in (least, most):
+            assert "is not between" not in (law(**{name: value}).wrong() or "")
+        for value in (least - 1, most + 1):
+            with pytest.raises(OpenFlowError, match=f"{name} {value} is not between") as refused:
+                table.set(SetLaw(LawCommand.MODIFY, 1, law(**{name: value})))
+            assert refused.value.code == window_law.ERROR_LAW_PARAMETER
+
+
+@pytest.mark.parametrize("law", window_laws().values(), ids=lambda law: law.name)
+def test_a_law_fills_its_own_struct(law: type[LawSpec]) -> None:
+    struct = layout.STRUCTS.get(f"{law.name}_law")
+    fields = [] if struct is None else [name for name, *_ in struct._fields_ if not name.startswith("pad")]
+    assert list(law().own(125_000, 25_000_000)) == fields
 
 
 def test_a_law_that_the_kernel_refuses_leaves_the_former(data: FakeDatapath) -> None:
@@ -175,8 +191,8 @@ def test_the_status_of_a_port_has_the_state_of_its_law(peer: Peer, switch: Any, 
     def row(port: int, later: int = 0) -> Any:
         return rule_row(switch.table.port_rule(port), switch.laws, time.monotonic_ns() + later)
 
-    for number, kind in ((1, LawKind.FAIRQ), (2, LawKind.IQM)):
-        peer.ask(add(number, LawSpec(kind)))
+    for number, law in ((1, FairQLaw()), (2, IqmLaw())):
+        peer.ask(add(number, law))
         peer.ask(law_rule(number, number))
     data.law_states[1] = layout.fq_law_state(granted=31_250, flows=7, late=3)
     found = row(1)
@@ -205,8 +221,9 @@ def test_openflow_s_own_statistics_have_the_rules_of_laws(peer: Peer) -> None:
 
 
 def test_a_law_of_another_length_is_refused_whole(peer: Peer, data: FakeDatapath) -> None:
-    for cut in (0, 4, 47):
-        message = framing.command(DATAPATH, window_law.EXP_TYPE_SET_LAW, bytes(cut))
+    whole = window_law.encode_set(LawCommand.ADD, 1, FAIRQ)
+    for body in (b"", whole[:4], whole[:8], whole[:-1], whole + b"\0"):
+        message = framing.command(DATAPATH, window_law.EXP_TYPE_SET_LAW, body)
         assert peer.refusal(message) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
     request = framing.request(DATAPATH, window_law.EXP_TYPE_LAW_STATS, bytes(4))
     assert peer.refusal(request) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_BAD_LEN)
@@ -256,9 +273,9 @@ def test_a_slave_sets_no_laws(peer: Peer, switch: Any) -> None:
 
 
 def test_turns_are_a_flag_of_the_law_and_counted_in_its_state(peer: Peer, data: FakeDatapath) -> None:
-    peer.ask(add(1, dataclasses.replace(FAIRQ, flags=LawFlags.TURNS)))
+    peer.ask(add(1, dataclasses.replace(FAIRQ, turns=1)))
     peer.ask(law_rule(1, 1))
-    assert data.laws[1][1].flags == layout.CONSTANTS["FQ_LAW_TURNS"] == 2
+    assert data.laws[1][1].flags == layout.CONSTANTS["FQ_LAW_TURNS"] | layout.CONSTANTS["FQ_LAW_FLOOR"]
     data.law_states[1] = layout.fq_law_state()
     data.turns[1] = TurnCounts(waiting=1, held=20, released=15, late=3, full=2)
     (state,) = window_law.decode_reply(peer.one(window_law.request(DATAPATH)).body.data)
@@ -267,45 +284,35 @@ def test_turns_are_a_flag_of_the_law_and_counted_in_its_state(peer: Peer, data: 
 
 def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
     law = parameters(FAIRQ, LIMITS)
-    assert (law.target, law.calm, law.interval_ns, law.base_rtt_ns) == (31_250, 25_000, 200_000, 1_000_000)
+    assert (law.target, law.interval_ns, law.base_rtt_ns) == (31_250, 200_000, 1_000_000)
     # 0.4 in a round trip of 1 ms and 1.25 ms.
     assert law.gain_q16 == round(0.4 * 0.0002 / 0.00225 * 65536)
     # 8 bytes in 8 us at 1 Gbit/s are 40 in 200 us at 200 Mbit/s.
-    assert law.trim_step == 40
+    trim = parameters(FairSwitchLaw(), LIMITS)
+    assert (layout.own("fairswitch_law", trim).trim_step, trim.gain_q16) == (40, 0)
+    assert layout.own("iqm_law", parameters(IqmLaw(), LIMITS)).calm == 25_000
 
 
 def test_the_threshold_of_acdc_is_in_frames_whatever_the_buffer() -> None:
-    law = parameters(LawSpec(LawKind.ACDC, mark_packets=30, weight_shift=5), LIMITS)
-    assert (law.target, law.weight_shift, law.first_window) == (30 * 1514, 5, 10)
+    law = parameters(AcdcLaw(mark_packets=30, weight_shift=5), LIMITS)
+    assert (law.target, layout.own("acdc_law", law).weight_shift, law.first_window) == (30 * 1514, 5, 10)
 
 
-@pytest.mark.parametrize("missing", ["mark_packets", "weight_shift"])
-def test_acdc_without_a_threshold_or_a_weight_is_refused(data: FakeDatapath, missing: str) -> None:
-    """Other kinds do not use them: they are 0 there."""
-    spec = LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)
-    table = LawTable(data, 8)
-    table.set(SetLaw(LawCommand.ADD, 1, FAIRQ))
-    table.set(SetLaw(LawCommand.ADD, 2, spec))
-    with pytest.raises(OpenFlowError) as refused:
-        table.set(SetLaw(LawCommand.ADD, 3, dataclasses.replace(spec, **{missing: 0})))
-    assert refused.value.code == window_law.ERROR_LAW_PARAMETER and len(table) == 2
-
-
-@pytest.mark.parametrize("kind", [LawKind.IQM, LawKind.SED_BASE])
-def test_an_empty_queue_is_short(kind: LawKind) -> None:
-    assert parameters(LawSpec(kind, calm_ppm=0), LIMITS).calm == 1
+@pytest.mark.parametrize("law", [IqmLaw, SedLaw])
+def test_an_empty_queue_is_short(law: type[IqmLaw | SedLaw]) -> None:
+    assert layout.own(f"{law.name}_law", parameters(law(calm_ppm=0), LIMITS)).calm == 1
 
 
 def test_the_state_of_laws_is_reported(peer: Peer, data: FakeDatapath) -> None:
     peer.ask(add())
-    peer.ask(add(2, LawSpec(LawKind.IQM)))
+    peer.ask(add(2, IqmLaw()))
     peer.ask(law_rule(1, 1))
     data.law_states[1] = layout.fq_law_state(granted=31_250, flows=7, queue=30_000, updates=9, late=1, mode=2)
     answer = peer.one(window_law.request(DATAPATH))
     one, other = window_law.decode_reply(answer.body.data)
     assert (one.law, one.port, one.pool, one.flows, one.queue) == (1, 1, 31_250, 7, 30_000)
-    assert (one.target, one.updates, one.late, one.mode, one.kind) == (31_250, 9, 1, 2, LawKind.FAIRQ)
-    assert (other.law, other.port, other.pool, other.kind) == (2, 0, 0, LawKind.IQM)
+    assert (one.target, one.updates, one.late, one.mode, one.kind) == (31_250, 9, 1, 2, FairQLaw.kind)
+    assert (other.law, other.port, other.pool, other.kind) == (2, 0, 0, IqmLaw.kind)
     # IQM's flows share no pool.
     peer.ask(law_rule(2, 2))
     data.law_states[2] = layout.fq_law_state(granted=31_250, window=2920, beta=3, mode=1)

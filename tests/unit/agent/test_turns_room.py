@@ -13,7 +13,11 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters as in_force
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.turn_room import FirstWindows, Room, frame_of, half_open, still_expected
-from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.las import LasLaw
 from tests.support.host_laws import HostLaw, fq_law, library
 from tests.support.law_traces import parameters
 from tests.unit.agent.test_turns import EMPTY
@@ -106,7 +110,7 @@ def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
     law.state.pool, law.state.segment = pool << 8, segment
     found = library().fq_host_first_window(*law.refs, flows, youngest)
     size = segment or 1460
-    window = max(min(law.window(flows, youngest, 0, size), values["first_window"] * size), size)
+    window = max(min(law.window(flows, youngest, 0, size), law.parameters.first_window * size), size)
     floor = library().fq_host_floor(*law.refs, flows, youngest)
     assert found == max(min(window + -(-window // size) * 66, 1 << 30), floor)
     assert floor >= frame_of(size)
@@ -115,17 +119,17 @@ def test_the_first_window_is_the_law_s_and_at_most_what_a_host_sends_at_once(
 @pytest.mark.parametrize(
     ("kind", "flows", "young", "segments"),
     [
-        (LawKind.FAIRQ, 42, 42, 2),
-        (LawKind.FAIRQ, 43, 43, 1),  # the law's own bound
-        (LawKind.LAS, 42, 4, 2),
-        (LawKind.LAS, 42, 5, 1),
-        (LawKind.FAIRSWITCH, 42, 42, 1),
+        (FairQLaw, 42, 42, 2),
+        (FairQLaw, 43, 43, 1),  # the law's own bound
+        (LasLaw, 42, 4, 2),
+        (LasLaw, 42, 5, 1),
+        (FairSwitchLaw, 42, 42, 1),
     ],
 )
 def test_a_flow_counts_with_the_minimum_that_its_law_grants(
-    kind: LawKind, flows: int, young: int, segments: int
+    kind: type[LawSpec], flows: int, young: int, segments: int
 ) -> None:
-    law = layout.STRUCTS["fq_law"](kind=kind, floor_segments=2, limit=125_000, first_window=10)
+    law = fq_law(kind, floor_segments=2, limit=125_000, first_window=10)
     state = layout.STRUCTS["fq_law_state"](segment=1460)
     found = library().fq_host_floor(ctypes.byref(law), ctypes.byref(state), flows, young)
     assert found == segments * frame_of(1460)
@@ -204,9 +208,9 @@ def test_another_law_starts_its_count_again() -> None:
     assert half_open(9, 10**12, 3 - 50, 10**12 + 1) == 9
 
 
-@pytest.mark.parametrize("kind", [LawKind.FAIRQ, LawKind.FAIRSWITCH, LawKind.LAS])
-def test_the_allowance_is_at_least_what_the_buffer_holds(kind: LawKind) -> None:
+@pytest.mark.parametrize("kind", [FairQLaw, FairSwitchLaw, LasLaw])
+def test_the_allowance_is_at_least_what_the_buffer_holds(kind: type[LawSpec]) -> None:
     limits = QueueLimits("htb", 819 * 1526, 1_250_000_000)
-    assert in_force(LawSpec(kind, flags=LawFlags.TURNS), limits).syn_allowance == 256 + 819
-    assert in_force(LawSpec(kind), limits).syn_allowance == 256
-    assert in_force(LawSpec(LawKind.IQM, flags=LawFlags.TURNS), limits).syn_allowance == 256
+    assert in_force(kind(turns=1), limits).syn_allowance == 256 + 819
+    assert in_force(kind(), limits).syn_allowance == 256
+    assert in_force(IqmLaw(turns=1), limits).syn_allowance == 256

@@ -25,7 +25,7 @@ def test_what_an_agent_says_is_what_a_controller_reads(name, capabilities):
 def test_the_bytes_of_version_and_capabilities():
     """As the page of the window channel has them."""
     body = messages.description("s1", 1, Capability.DROP_REPORTS)
-    assert body[256:512].rstrip(b"\0") == b"window channel 0001 capabilities 00000001"
+    assert body[256:512].rstrip(b"\0") == b"window channel 0002 capabilities 00000001"
     assert body[800:].rstrip(b"\0") == b"window table of bridge s1"
 
 

@@ -13,7 +13,7 @@ from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import LawCommand
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from fairq_ryu.queue_law_spec import (
     QUEUE_LAW_BOUNDS,
@@ -134,7 +134,7 @@ def test_an_error_names_its_law_and_the_reason(request_):
 
 
 def test_the_laws_of_windows_and_of_queues_are_told_apart():
-    window = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LawSpec(LawKind.LAS)))
+    window = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LasLaw()))
     rule = WindowRule(WindowKind.LAW, 17)
     window_rule = wire(flowmod.window_rule(DATAPATH, RuleChange(RuleTarget(PortKey(1, 17), None), rule), 2))
     for request in (window, window_rule, wire(window_law.request(DATAPATH, 17))):

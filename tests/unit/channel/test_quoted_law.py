@@ -7,7 +7,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.channel import flowmod, queue_law, quoted_law, window_law
 from fairq_ryu.channel.quoted_law import LawRequests
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec
 from tests.support.fakes import DATAPATH, wire
@@ -16,7 +16,7 @@ WINDOWS, QUEUES = LawRequests(6, 7, 0), LawRequests(17, 18, 1)
 ADD, DELETE = window_law.LawCommand.ADD, window_law.LawCommand.DELETE
 RULE = RuleChange(RuleTarget(PortKey(1, 17), None), WindowRule(WindowKind.LAW, 17))
 OF_WINDOWS = [
-    window_law.set_law(DATAPATH, ADD, 17, LawSpec(LawKind.LAS)),
+    window_law.set_law(DATAPATH, ADD, 17, LasLaw()),
     window_law.request(DATAPATH, 17),
     flowmod.window_rule(DATAPATH, RULE, 2),
 ]

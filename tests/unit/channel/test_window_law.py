@@ -11,20 +11,18 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.agent import messages
 from fairq_ryu.channel import flowmod, oxm, queue_depth, window_law
 from fairq_ryu.channel.window_law import Conflict, LawCommand, LawState
-from fairq_ryu.law_spec import LAW_BOUNDS, LawFlags, LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.laws.registry import window_laws
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.fakes import DATAPATH, wire
+from tests.support.law_traces import specs
 
 U32 = st.integers(0, 2**32 - 1)
-specs = st.builds(
-    LawSpec,
-    st.sampled_from(LawKind),
-    st.integers(0, 3).map(LawFlags),
-    **{name: st.integers(least, most) for name, (least, most) in LAW_BOUNDS.items()},
-)
+laws = st.sampled_from([*window_laws().values()]).flatmap(specs)
 
 
-@given(st.sampled_from([LawCommand.ADD, LawCommand.MODIFY]), U32, specs)
+@given(st.sampled_from([LawCommand.ADD, LawCommand.MODIFY]), U32, laws)
 def test_a_law_arrives_as_it_was_sent(command, law, spec):
     found = window_law.decode_set(window_law.encode_set(command, law, spec))
     assert found == (command, law, spec)
@@ -32,22 +30,34 @@ def test_a_law_arrives_as_it_was_sent(command, law, spec):
 
 def test_a_deletion_has_no_parameters():
     body = window_law.encode_set(LawCommand.DELETE, 7, None)
-    assert len(body) == 48
+    assert len(body) == 8
     assert window_law.decode_set(body) == (LawCommand.DELETE, 7, None)
 
 
-@pytest.mark.parametrize("place, value", [(1, 99), (33, 0x10)], ids=["kind", "flag"])
-def test_what_is_not_known_leaves_the_law_without_parameters(place, value):
-    body = bytearray(window_law.encode_set(LawCommand.ADD, 7, LawSpec(LawKind.FAIRQ)))
-    body[place] = value
+def test_a_kind_that_is_not_known_leaves_the_law_without_parameters():
+    body = bytearray(window_law.encode_set(LawCommand.ADD, 7, FairQLaw()))
+    body[1] = 99
     assert window_law.decode_set(bytes(body)) == (LawCommand.ADD, 7, None)
+
+
+@pytest.mark.parametrize("law", window_laws().values(), ids=lambda law: law.name)
+@pytest.mark.parametrize("more", [-1, 1, 4])
+def test_parameters_of_another_length_are_refused(law, more):
+    body = window_law.encode_set(LawCommand.ADD, 7, law())
+    body = body[:more] if more < 0 else body + bytes(more)
+    size = law.layout().size
+    with pytest.raises(ValueError, match=f"of kind {law.name} are {size} bytes, not {size + more}"):
+        window_law.decode_set(body)
 
 
 @given(st.binary(max_size=150))
 def test_wrong_lengths_are_refused(data):
-    if len(data) != 48:
-        with pytest.raises(ValueError, match="48 bytes"):
+    if len(data) < 8:
+        with pytest.raises(ValueError, match="8 bytes or more"):
             window_law.decode_set(data)
+    if len(data) > 8:
+        with pytest.raises(ValueError, match="to delete a law is 8 bytes"):
+            window_law.decode_set(bytes([LawCommand.DELETE]) + data[1:])
     if len(data) != 8:
         with pytest.raises(ValueError, match="8 bytes"):
             window_law.decode_request(data)
@@ -84,7 +94,7 @@ def flow_rule():
     return wire(flowmod.window_rule(DATAPATH, RuleChange(target, WindowRule(WindowKind.WINDOW, 17)), 2))
 
 
-LAW = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LawSpec(LawKind.LAS)))
+LAW = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LasLaw()))
 
 
 @pytest.mark.parametrize("request_", [LAW, law_rule()], ids=["law", "rule"])

@@ -11,10 +11,10 @@ from fairq_ryu.config import loader
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
 from fairq_ryu.errors import UserError
+from fairq_ryu.laws.fairq.policy import FairQ
 from fairq_ryu.model import Announcement, FlowKey, PortMode, Service
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import choose
-from fairq_ryu.policies.fairq import FairQ
 from fairq_ryu.setting import Setting
 
 

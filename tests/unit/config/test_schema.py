@@ -12,8 +12,8 @@ from fairq_ryu.config import loader, schema
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import AGENT_SETTINGS, CONTROLLER_SETTINGS, sections
 from fairq_ryu.errors import UserError
+from fairq_ryu.laws.fairq.policy import FairQ, FairQParameters
 from fairq_ryu.policies.base import find, own
-from fairq_ryu.policies.fairq import FairQ, FairQParameters
 from fairq_ryu.setting import Setting
 
 ROOT = Path(__file__).parents[3]

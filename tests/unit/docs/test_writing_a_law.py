@@ -1,103 +1,101 @@
-"""The law that docs/writing-a-law.md adds: its C code, its test and its policy work as the page says."""
+"""The law that docs/writing-a-law.md adds: the page shows its files, which work in a copy of the sources."""
 
 from __future__ import annotations
 
-import re
+import platform
 import shutil
+import subprocess
 import sys
-import types
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from fairq_ryu.agent import layout
-from fairq_ryu.model import PortKey
 from tests.support.documents import ROOT, blocks, read
-from tests.support.host_laws import build
+from tests.support.host_laws import WARNINGS
 
-EXAMPLE = ROOT / "tests/data/fixed_pool"
+EXAMPLE = ROOT / "tests/data/relay"
+FILES = sorted(str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.*"))
 PAGE = read("docs/writing-a-law.md")
+GENERIC = (
+    "tests/unit/agent/bpf/laws/test_law.py",
+    "tests/unit/agent/test_law_table.py",
+    "tests/unit/channel/test_window_law.py",
+    "tests/unit/laws/test_registry.py",
+)
 
 
-def hunks(diff: str) -> Iterator[tuple[str, str, str]]:
-    """The file of each change, the lines before and the lines after it."""
-    for part in re.split(r"^(?=--- a/)", diff, flags=re.M)[1:]:
-        path = re.match(r"--- a/(.+)\n\+\+\+ b/\1\n", part)
-        assert path, "the file before and after the change has one name"
-        for hunk in re.split(r"^@@\n", part, flags=re.M)[1:]:
-            lines = hunk.splitlines()
-            before = "".join(f"{line[1:]}\n" for line in lines if not line.startswith("+"))
-            yield path[1], before, "".join(f"{line[1:]}\n" for line in lines if not line.startswith("-"))
+def run(tree: Path, *words: str) -> str:
+    """The output of a command in the copy. AssertionError: it failed."""
+    done = subprocess.run(words, cwd=tree, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sources with the law of the page."""
     root = tmp_path_factory.mktemp("source")
-    shutil.copytree(layout.BPF_DIR, root / "fairq_ryu/agent/bpf", ignore=shutil.ignore_patterns("*.o"))
-    shutil.copy(ROOT / "fairq_ryu/law_spec.py", root / "fairq_ryu")
-    shutil.copy(EXAMPLE / "fixed_pool.h", root / "fairq_ryu/agent/bpf/laws")
-    for name in ("c.diff", "python.diff"):
-        for path, before, after in hunks((EXAMPLE / name).read_text()):
-            text = (root / path).read_text()
-            assert text.count(before) == 1, f"{path}: the code of the page is not there once:\n{before}"
-            (root / path).write_text(text.replace(before, after))
+    left_out = shutil.ignore_patterns("*.o", "generated", "__pycache__", "conftest.py")
+    for name in ("fairq_ryu", "tests/support", "tests/unit/agent/conftest.py", *GENERIC):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, root / name, ignore=left_out)
+        else:
+            shutil.copy(ROOT / name, root / name)
+    shutil.copy(ROOT / "pyproject.toml", root)
+    shutil.copytree(EXAMPLE, root, dirs_exist_ok=True)
     return root
 
 
-def module(name: str, source: str) -> types.ModuleType:
-    made = types.ModuleType(name)
-    sys.modules[name] = made  # dataclasses look their module up
-    exec(compile(source, f"{name}.py", "exec"), made.__dict__)
-    return made
-
-
-@pytest.fixture(scope="module")
-def spec(tree: Path) -> Iterator[Any]:
-    """``law_spec`` with the law of the page."""
-    yield module("example_law_spec", (tree / "fairq_ryu/law_spec.py").read_text())
-    del sys.modules["example_law_spec"]
-
-
 def test_the_page_shows_the_files_of_the_example() -> None:
-    (code,), diffs, (test, policy) = blocks(PAGE, "c"), blocks(PAGE, "diff"), blocks(PAGE, "python")
-    assert code == (EXAMPLE / "fixed_pool.h").read_text()
-    assert diffs == [(EXAMPLE / name).read_text() for name in ("c.diff", "python.diff")]
-    assert test == (EXAMPLE / "example_fixed_pool.py").read_text()
-    assert policy == (EXAMPLE / "policy.py").read_text()
+    assert [name for name in FILES if f"`{name}`" not in PAGE] == []
+    shown = blocks(PAGE, "c") + blocks(PAGE, "python")
+    assert sorted(shown) == sorted((EXAMPLE / name).read_text(encoding="utf-8") for name in FILES)
 
 
-@pytest.fixture
-def tests_of_the_page(tree: Path, spec: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The tests of the page, with the law in place of those that are installed."""
-    compiled = build(tree / "fairq_ryu/agent/bpf", tree)
-    monkeypatch.setattr("tests.support.host_laws.library", lambda checked=True: compiled)
-    source = (EXAMPLE / "example_fixed_pool.py").read_text().replace("fairq_ryu.law_spec", "example_law_spec")
-    found = dict(vars(module("example_test", source)))
-    del sys.modules["example_test"]
-    return found
+def test_every_file_but_the_app_and_the_test_is_in_its_folder() -> None:
+    outside = [name for name in FILES if not name.startswith("fairq_ryu/laws/relay/")]
+    assert outside == ["fairq_ryu/apps/relay.py", "tests/unit/laws/relay/test_law.py"] and len(FILES) == 5
 
 
-def test_the_tests_of_the_page_pass(tests_of_the_page: dict[str, Any]) -> None:
-    ran = [each() for name, each in tests_of_the_page.items() if name.startswith("test_")]
-    assert len(ran) == 2
+PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci")
 
 
-def test_the_tests_of_the_page_find_a_law_that_grants_too_much(
-    tests_of_the_page: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    law = tests_of_the_page["HostLaw"]
-    right = law.window
-    monkeypatch.setattr(law, "window", lambda self, flows, *more: right(self, flows, *more) + 1500)
-    with pytest.raises(AssertionError):
-        tests_of_the_page["test_the_pool_is_the_target_whatever_the_queue_does"]()
+def test_its_tests_and_those_of_all_laws_pass(tree: Path) -> None:
+    run(tree, *PYTEST, "tests/unit/laws/relay", *GENERIC, "-k", "relay or never or leaves or number")
 
 
-def test_the_policy_requests_it(spec: Any) -> None:
-    source = (EXAMPLE / "policy.py").read_text().replace("fairq_ryu.law_spec", "example_law_spec")
-    policy = module("example_policy", source).__dict__["FixedPool"]({"alpha": 0.5})
-    del sys.modules["example_policy"]
-    asked = policy.switch_law(PortKey(1, 1))
-    assert (asked.kind, asked.target_ppm) == (spec.LawKind.FIXED_POOL, 500_000)
+def test_its_test_finds_a_law_that_grants_too_much(tree: Path) -> None:
+    header = tree / "fairq_ryu/laws/relay/law.h"
+    right = header.read_text(encoding="utf-8")
+    header.write_text(right.replace("? own->small : own->large", "? own->large : own->small"))
+    try:
+        with pytest.raises(AssertionError, match="2 failed"):
+            run(tree, *PYTEST, "tests/unit/laws/relay")
+    finally:
+        header.write_text(right, encoding="utf-8")
+
+
+@pytest.mark.parametrize("program", ["queue", "window"])
+def test_the_programs_compile_with_it(tree: Path, program: str) -> None:
+    made = tree / "generated"
+    run(tree, sys.executable, "-m", "fairq_ryu.agent.law_header", str(made))
+    assert "relay_tick" in (made / "fairq_laws.h").read_text()
+    flags = ("-O2", "-g", "-target", "bpf", "-mcpu=v3", *WARNINGS)
+    target = {"x86_64": "x86", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    places = (f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{made}", f"-D__TARGET_ARCH_{target}")
+    source = f"fairq_ryu/agent/bpf/{program}.bpf.c"
+    run(tree, "clang", *flags, *places, "-c", source, "-o", str(made / "object.o"))
+
+
+def test_the_policy_requests_it(tree: Path) -> None:
+    program = """
+from fairq_ryu.channel.window_law import LawCommand, decode_set, encode_set
+from fairq_ryu.laws.relay.policy import Relay
+from fairq_ryu.model import PortKey
+policy = Relay({"alpha": 0.3, "large": 0.5, "small": 0.1, "hold": 0.01})
+asked = policy.switch_law(PortKey(1, 1))
+assert decode_set(encode_set(LawCommand.ADD, 1, asked)).spec == asked
+print(asked.kind, asked.target_ppm, asked.large_ppm, asked.small_ppm, asked.hold_us)
+"""
+    assert run(tree, sys.executable, "-c", program) == "7 300000 500000 100000 10000\n"

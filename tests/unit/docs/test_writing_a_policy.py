@@ -11,7 +11,7 @@ import types
 
 import pytest
 
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import FlowInfo, FlowKey, PortKey, QueueSample, WindowKind, WindowRule
 from fairq_ryu.policies.engine import PolicyEngine
 from tests.support.documents import ROOT, blocks, read
@@ -78,7 +78,7 @@ def test_without_the_law_in_the_switch_the_port_has_no_windows(buffershare):
     exec(compile(EAGER, "eager.py", "exec"), buffershare.__dict__)
     run = PolicyEngine(buffershare.Eager({"share": 0.5}), 2.0)
     (change,) = run.sampled(PORT, SAMPLE, 0.0)
-    assert change.rule is not None and change.rule.law == LawSpec(LawKind.LAS, target_ppm=100_000)
+    assert change.rule is not None and change.rule.law == LasLaw(target_ppm=100_000)
     run.flow_started(PORT, FLOW, 0.1)
     (change,) = run.law_refused(PORT, "too fast", 0.2)
     assert change.rule is None and run.law_missing(PORT) == "too fast"

@@ -16,7 +16,7 @@ from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.experiments import oversight
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.traffic.workers import RunError
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import PortKey, QueueSample
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec
@@ -78,7 +78,7 @@ def test_a_policy_that_governed_all_the_time(controller, tmp_path):
     assert oversight.unsound(None, tmp_path / "none") is None
 
 
-@pytest.mark.parametrize("spec", [LawSpec(LawKind.FAIRQ), LawSpec(LawKind.FAIRQ, interval_us=1)])
+@pytest.mark.parametrize("spec", [FairQLaw(), FairQLaw(interval_us=1)])
 def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
     """Refused by the agent, and out of bounds for any agent: two log lines."""
     caplog.set_level("WARNING")

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import pytest
 
-from fairq_ryu.law_spec import LawFlags
+from fairq_ryu.laws.fairq.policy import FairQ
+from fairq_ryu.laws.fairswitch.policy import FairSwitch
+from fairq_ryu.laws.iqm.policy import Iqm
+from fairq_ryu.laws.las.policy import Las
+from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.common_settings import initial_window, turns, typed_parameters
-from fairq_ryu.policies.fairq import FairQ
-from fairq_ryu.policies.fairswitch import FairSwitch
-from fairq_ryu.policies.iqm import Iqm
-from fairq_ryu.policies.las import Las
-from fairq_ryu.policies.sed import Sed
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,9 @@ def test_a_missing_setting_is_an_error():
 def test_new_connections_take_turns_only_on_request(policy):
     assert turns(policy.name) in policy.settings
     values = {each.name: each.default for each in policy.settings}
-    assert not policy(values).switch_law(PortKey(1, 1)).flags & LawFlags.TURNS
+    assert not policy(values).switch_law(PortKey(1, 1)).turns
     values["turns"] = "on"
-    assert policy(values).switch_law(PortKey(1, 1)).flags & LawFlags.TURNS
+    assert policy(values).switch_law(PortKey(1, 1)).turns
 
 
 def test_policies_that_share_a_setting_declare_the_same_one():

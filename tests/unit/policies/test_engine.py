@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from fairq_ryu import laws, policies
 from fairq_ryu.errors import UserError
+from fairq_ryu.laws.droptail.policy import DropTail
+from fairq_ryu.laws.fairq.policy import FairQ
 from fairq_ryu.model import (
     NO_WINDOWS,
     FlowInfo,
@@ -27,9 +29,7 @@ from fairq_ryu.model import (
     WindowRule,
 )
 from fairq_ryu.policies import base
-from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.policies.fairq import FairQ
 from fairq_ryu.policies.governed_port import REST_AFTER_FAILURE
 from tests.support.fakes import info
 

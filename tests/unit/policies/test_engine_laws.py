@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.laws.droptail.policy import DropTail
+from fairq_ryu.laws.fixed.policy import Fixed
 from fairq_ryu.model import (
     NO_WINDOWS,
     Congestion,
@@ -21,9 +23,7 @@ from fairq_ryu.model import (
 from fairq_ryu.policies import base
 from fairq_ryu.policies.base import PortLaw, Recovery
 from fairq_ryu.policies.choice import PolicyChoice
-from fairq_ryu.policies.droptail import DropTail
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.policies.fixed import Fixed
 from fairq_ryu.policies.governed_port import NO_THRESHOLDS, REST_AFTER_FAILURE
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from tests.support.fakes import info

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import PortKey, QueueSample, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.governed_port import GovernedPort
@@ -14,7 +16,7 @@ from tests.support.flownet import KEY
 
 LEASE = 2.0
 PORT = PortKey(1, 7)
-FAIRQ, IQM = LawSpec(LawKind.FAIRQ), LawSpec(LawKind.IQM)
+FAIRQ, IQM = FairQLaw(), IqmLaw()
 UNKNOWN, SHORT, LONG = (QueueSample(0, 0, limit, 1000, 0, 0, 0.0) for limit in (0, 100_000, 200_000))
 
 
@@ -132,7 +134,7 @@ def test_a_change_of_the_policy_leaves_no_rule_of_the_law():
     made.sampled(SHORT, 0.0)
     assert rules(made.govern(Nothing(), 0.1)) == [None]
     assert rules(made.govern(Chosen(), 0.2)) == [LAW]
-    other = LawSpec(LawKind.LAS)
+    other = LasLaw()
     assert rules(made.govern(Chosen(other), 0.3)) == [WindowRule(WindowKind.LAW, PORT.port, other)]
 
 
@@ -151,7 +153,7 @@ def test_only_iqm_shows_an_incast():
     assert other.shown().incast is None
 
 
-@pytest.mark.parametrize("spec", [RuntimeError("a bad day"), "fairq", 1, LawKind.FAIRQ])
+@pytest.mark.parametrize("spec", [RuntimeError("a bad day"), "fairq", 1, FairQLaw.kind])
 def test_a_policy_that_fails_to_name_its_law_rests(spec, caplog):
     made = port(Chosen(spec))
     assert made.sampled(SHORT, 0.0) == []
@@ -163,7 +165,7 @@ def test_a_policy_that_fails_to_name_its_law_rests(spec, caplog):
 
 def test_a_law_that_no_agent_would_accept_is_not_requested(caplog):
     caplog.set_level("WARNING")
-    made = port(Chosen(LawSpec(LawKind.FAIRQ, interval_us=-1)))
+    made = port(Chosen(FairQLaw(interval_us=-1)))
     assert rules(made.sampled(SHORT, 0.0)) == []
     assert made.display().missing == "interval_us -1 is not between 50 and 10000"
     made.switch_gone()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.model import (
     NO_WINDOWS,
     Congestion,
@@ -25,7 +26,7 @@ from tests.support.laws import ANNOUNCED, LEASE, SAMPLE, SettledRecorder, rule, 
 
 INTERVAL = 0.01
 PORT = PortKey(1, 7)
-SPEC = LawSpec(LawKind.SED_BASE)
+SPEC = SedLaw()
 LAW = WindowRule(WindowKind.LAW, PORT.port, SPEC)
 UNKNOWN, KNOWN = SAMPLE._replace(limit=0), SAMPLE._replace(rate=1000)
 PROGRESS = {KEY: FlowProgress(1, 1, 0.0, True)}

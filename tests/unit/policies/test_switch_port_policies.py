@@ -8,7 +8,11 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
-from fairq_ryu.law_spec import LawFlags, LawKind, LawSpec, out_of_bounds
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
@@ -21,7 +25,7 @@ NAMES = ["fairq", "fairswitch", "iqm", "las", "acdc"]
 def asked(name: str, **settings: object) -> LawSpec:
     policy = make(name, Config({(name, each): value for each, value in settings.items()}))
     spec = base.switch_law(policy, PORT)
-    assert spec is not None and out_of_bounds(spec) is None
+    assert spec is not None and spec.wrong() is None
     return spec
 
 
@@ -44,16 +48,13 @@ def test_an_agent_accepts_the_bounds_of_every_setting(name, end):
 
 
 def test_settings_reach_the_law():
-    assert asked("fairq") == LawSpec(LawKind.FAIRQ)
-    assert asked("fairswitch") == LawSpec(LawKind.FAIRSWITCH)
-    assert asked("las") == LawSpec(LawKind.LAS, target_ppm=150_000)
-    assert asked("fairq", alpha=0.5, base_rtt=0.01) == LawSpec(
-        LawKind.FAIRQ, base_rtt_us=10_000, target_ppm=500_000
-    )
+    assert asked("fairq") == FairQLaw()
+    assert asked("fairswitch") == FairSwitchLaw()
+    assert asked("las") == LasLaw(target_ppm=150_000)
+    assert asked("fairq", alpha=0.5, base_rtt=0.01) == FairQLaw(base_rtt_us=10_000, target_ppm=500_000)
     assert asked("las", young_bytes=5, base_rtt=0.02).base_rtt_us == 20_000
-    assert asked("fairswitch", turns="on").flags == LawFlags.TURNS
-    assert asked("iqm", interval=0.002, alpha=0.1, initial_window=4, standing=0.6) == LawSpec(
-        LawKind.IQM,
+    assert asked("fairswitch", turns="on").turns
+    assert asked("iqm", interval=0.002, alpha=0.1, initial_window=4, standing=0.6) == IqmLaw(
         interval_us=2000,
         target_ppm=600_000,
         calm_ppm=100_000,

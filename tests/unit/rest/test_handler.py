@@ -20,7 +20,7 @@ from fairq_ryu.control.agents.agent_port import AgentPort, PortLaw
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowState
-from fairq_ryu.law_spec import LawKind
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import Congestion, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.rest import flow_rows, reply, setup
 from fairq_ryu.rest.resources import RESOURCES
@@ -172,7 +172,7 @@ def test_a_port_s_rule_of_every_kind_is_shown(site, kind):
     FlowRow.model_validate(row)
 
 
-LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, LawKind.FAIRQ, 5, 0)
+LAW_STATE = LawState(1, 1, 0, 0, 20_000, 31_250, 3, 1, 0, 1460, 0, 0, FairQLaw.kind, 5, 0)
 
 
 @pytest.mark.parametrize(

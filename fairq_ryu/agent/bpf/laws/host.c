@@ -82,13 +82,13 @@ __u32 fq_host_half_open(const struct fq_turns *t, const struct fq_law_state *st,
 	return turns_half_open(t, st, now);
 }
 
-void fq_host_acdc_sent(const struct fq_law *p, struct fq_acdc *f, __u32 backlog, __u32 len,
-		       __u32 payload, __u32 mss, int again)
+void fq_host_sent(const struct fq_law *p, struct fq_law_flow *f, __u32 backlog, __u32 len,
+		  __u32 payload, __u32 mss, int again)
 {
-	acdc_sent(p, f, backlog, len, payload, mss, again);
+	law_sent(p, f, backlog, len, payload, mss, again);
 }
 
-__u32 fq_host_acdc_acked(const struct fq_law *p, struct fq_acdc *f, const struct fq_acdc_ack *in)
+__u32 fq_host_acked(const struct fq_law *p, struct fq_law_flow *f, const struct fq_law_ack *in)
 {
-	return acdc_acked(p, f, in);
+	return law_acked(p, f, in);
 }

@@ -5,30 +5,39 @@
  *   queue tracepoint, at least T after the last tick  -> law_tick
  *   SYN, SYN-ACK and the ACK that completes them      -> law_opening: law_flow_began once for each flow
  *   FIN in sequence                                   -> law_flow_ended
- *   ACK whose data leaves by the port                 -> law_window, law_limited; of acdc, acdc_acked
- *   data, of acdc                                     -> acdc_sent
+ *   ACK whose data leaves by the port                 -> law_window, law_limited; with FQ_LAW_FLOWS, law_acked
+ *   data, with FQ_LAW_FLOWS                           -> law_sent
+ *
+ * What differs between the laws is in their headers, fairq_ryu/laws/NAME/law.h: the functions NAME_tick and so on, of
+ * which a law may lack those that it does not need. The generated header <fairq_laws.h> includes these headers, and has
+ * for each such function the list of the laws that define it.
  *
  * Nothing here reads a clock or a map: all of it compiles for eBPF and for the host.
  */
 #ifndef FAIRQ_LAW_H
 #define FAIRQ_LAW_H
 
-#include "acdc.h"
-#include "fairq.h"
-#include "fairswitch.h"
-#include "iqm.h"
-#include "las.h"
+#include <fairq_laws.h>
+
 #include "opening.h"
+#include "pool.h"
 #include "round.h"
-#include "sed_base.h"
 
 #define DEFAULT_SEGMENT 1460
 #define MOST_SEGMENT    8960 /* in a frame of 9,000 bytes, the largest that is usual on Ethernet */
 #define SEGMENT_NS      NS_PER_S /* a flow that was seen counts for so long, and at most twice as long */
-#define MOST_STARTS     1000000        /* counted in an interval */
-#define MOST_TICKS      64             /* that one late tick makes up for */
+#define MOST_TICKS      64       /* that one late tick makes up for */
 #define MOST_RTT        (NS_PER_S / 2) /* of a flow that counts */
 #define RTT_KNOWN_NS    NS_PER_S       /* the shortest round trip counts for so long */
+
+/*
+ * The calls of the laws: comparisons, one after the other. Of a switch clang may make a jump table, which eBPF refuses.
+ * `p` is the law.
+ */
+#define LAW_CALL(number, ...)      \
+	if (p->kind == (number)) { \
+		__VA_ARGS__;       \
+	} else
 
 /*
  * A flow has been seen whose two ends announce these MSS; 0: none. Neither end sends larger segments than the other
@@ -78,14 +87,8 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 			st->late++;
 		st->queue = law_min((in->byte_ns - st->byte_ns) / elapsed, MAX_POOL);
 		st->limited_by = FQ_LIMITED_BY_QUEUE;
-		if (p->kind == FQ_LAW_FAIRQ || p->kind == FQ_LAW_LAS)
-			pool_tick(p, st, in, ticks);
-		else if (p->kind == FQ_LAW_FAIRSWITCH)
-			fairswitch_tick(p, st, in, ticks);
-		else if (p->kind == FQ_LAW_IQM)
-			iqm_tick(p, st, in, ticks);
-		else if (p->kind == FQ_LAW_SED_BASE)
-			sed_base_tick(p, st, in, ticks);
+#define TICK(number, tick) LAW_CALL(number, tick(p, st, in, ticks))
+		LAWS_WITH_TICK(TICK) if (p->gain_q16) pool_tick(p, st, in, ticks);
 	}
 	st->last_ns = in->now_ns;
 	st->byte_ns = in->byte_ns;
@@ -98,13 +101,8 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 static inline __attribute__((always_inline)) void
 law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
 {
-	if (p->kind == FQ_LAW_IQM) {
-		if (st->beta < MOST_STARTS)
-			st->beta++;
-		iqm_predict(p, st, backlog);
-	} else if (p->kind == FQ_LAW_SED_BASE) {
-		sed_base_flow(p, st, backlog, now);
-	}
+#define FLOW_BEGAN(number, began) LAW_CALL(number, began(p, st, backlog, now))
+	LAWS_WITH_FLOW_BEGAN(FLOW_BEGAN);
 }
 
 /* A handshake has come to a step: `flags` of its direction; returns the new ones. */
@@ -126,8 +124,8 @@ static inline __attribute__((always_inline)) __u32 law_opening(const struct fq_l
 static inline __attribute__((always_inline)) void law_flow_ended(const struct fq_law *p,
 								 struct fq_law_state *st)
 {
-	if (p->kind == FQ_LAW_IQM && st->beta)
-		st->beta--;
+#define FLOW_ENDED(number, ended) LAW_CALL(number, ended(p, st))
+	LAWS_WITH_FLOW_ENDED(FLOW_ENDED);
 }
 
 /*
@@ -139,17 +137,40 @@ static inline __attribute__((always_inline)) __u32 law_window(const struct fq_la
 							      __u32 n, __u32 young, __u64 sent,
 							      __u32 mss)
 {
-	if (p->kind == FQ_LAW_FAIRQ)
-		return pool_window(p, st, n, sent);
-	if (p->kind == FQ_LAW_FAIRSWITCH)
-		return fairswitch_window(p, st, n);
-	if (p->kind == FQ_LAW_LAS)
-		return las_window(p, st, n, young, sent);
-	if (p->kind == FQ_LAW_SED_BASE)
-		return sed_base_window(p, st, mss);
-	if (p->kind == FQ_LAW_ACDC)
-		return acdc_first_window(p, mss);
-	return iqm_window(p, st, n, sent);
+#define WINDOW(number, window) LAW_CALL(number, return window(p, st, n, young, sent, mss))
+	LAWS_WITH_WINDOW(WINDOW)
+	return FQ_NO_WINDOW;
+}
+
+/* The minimum window of each of n flows where new connections take turns, of which `young` are young, bytes. */
+static inline __attribute__((always_inline)) __u64
+law_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+{
+#define FLOOR(number, floor) LAW_CALL(number, return floor(p, st, n, young))
+	LAWS_WITH_FLOOR(FLOOR)
+	return p->flags & FQ_LAW_FLOOR ? floor_window(p, st, n) : st->segment;
+}
+
+/*
+ * Data of a flow leaves in a frame of `len` bytes and finds this backlog. `again`: it has left before. A frame may be of
+ * several segments (segmentation offload).
+ */
+static inline __attribute__((always_inline)) void law_sent(const struct fq_law *p,
+							   struct fq_law_flow *f, __u32 backlog,
+							   __u32 len, __u32 payload, __u32 mss,
+							   bool again)
+{
+#define SENT(number, sent) LAW_CALL(number, sent(p, f, backlog, len, payload, mss, again))
+	LAWS_WITH_SENT(SENT);
+}
+
+/* An ACK of a flow. Returns its window, bytes. */
+static inline __attribute__((always_inline)) __u32
+law_acked(const struct fq_law *p, struct fq_law_flow *f, const struct fq_law_ack *in)
+{
+#define ACKED(number, acked) LAW_CALL(number, return acked(p, f, in))
+	LAWS_WITH_ACKED(ACKED)
+	return FQ_NO_WINDOW;
 }
 
 /* An ACK shows that a flow had `flight` of its `granted` bytes under way: does it use its window? */

@@ -2,7 +2,7 @@
 /*
  * When a flow counts as one that begins: once, as early as possible.
  *
- *   its SYN leaves (iqm)         -> it counts, if the allowance is not used up
+ *   its SYN leaves (FQ_LAW_SYNS) -> it counts, if the allowance is not used up
  *   its SYN leaves once more     -> it counts again with the SYN-ACK: its data comes in a later interval
  *   the SYN-ACK answers it       -> it counts, if it has not, and if the allowance is not used up
  *   the SYN-ACK is acknowledged  -> it counts, if it has not, and no longer uses the allowance
@@ -57,7 +57,8 @@ law_counts(const struct fq_law *p, struct fq_law_state *st, __u32 step, __u32 *f
 			st->unproven--;
 		*flags &= ~FQ_UNPROVEN;
 	} else if (!counted && !unproven) {
-		if ((step == FQ_OPENING_SYN && p->kind != FQ_LAW_IQM) || !law_allows(p, st, now))
+		if ((step == FQ_OPENING_SYN && !(p->flags & FQ_LAW_SYNS)) ||
+		    !law_allows(p, st, now))
 			return false;
 		*flags |= FQ_UNPROVEN;
 	}

@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) void scale_pool(const struct fq_law
 	st->updates++;
 }
 
-/* The pool of fairq and las follows the queue while there are flows. */
+/* The tick of laws without one of their own: a pool that follows the queue while there are flows. */
 static inline __attribute__((always_inline)) void pool_tick(const struct fq_law *p,
 							    struct fq_law_state *st,
 							    const struct fq_law_input *in,

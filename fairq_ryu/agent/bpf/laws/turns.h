@@ -59,11 +59,7 @@ static inline __attribute__((always_inline)) __u32 turns_frames(const struct fq_
 static inline __attribute__((always_inline)) __u32
 turns_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
 {
-	__u64 window = turns_segment(st);
-
-	if (p->kind == FQ_LAW_FAIRQ || (p->kind == FQ_LAW_LAS && young <= LAS_FEW))
-		window = law_max(window, floor_window(p, st, n));
-	return turns_frames(st, window);
+	return turns_frames(st, law_max(law_floor(p, st, n, young), turns_segment(st)));
 }
 
 /*

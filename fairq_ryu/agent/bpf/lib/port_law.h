@@ -10,8 +10,8 @@
 
 #include "../laws/law.h"
 #include "../layout.h"
-#include "acdc.h"
 #include "activity.h"
+#include "law_flows.h"
 #include "parse.h"
 #include "port_maps.h"
 #include "queue_map.h"
@@ -124,14 +124,14 @@ __noinline __u32 law_grant(struct segment *s, const struct fq_dir *own, struct f
 		law_limited(state, flight, peer->granted, handshake_rtt(own, peer), s->now);
 	law_segment(state, own->mss, peer->mss, s->now);
 	n = counted_flows(port->sharing, epoch);
-	young = law->law.kind == FQ_LAW_LAS ? counted_flows(port->young, epoch) : 0;
+	young = law->law.young_bytes ? counted_flows(port->young, epoch) : 0;
 	if (!is_recent(peer->sharing_epoch, epoch)) {
 		n++;
-		if (law->law.kind == FQ_LAW_LAS && peer->bytes < law->law.young_bytes)
+		if (peer->bytes < law->law.young_bytes)
 			young++;
 	}
-	if (law->law.kind == FQ_LAW_ACDC && !s->syn)
-		return acdc_grant(s, own, peer, flight, n);
+	if (law->law.flags & FQ_LAW_FLOWS && !s->syn)
+		return law_flow_grant(s, own, peer, flight, n);
 	return law_window(&law->law, state, n, young, peer->bytes, common_mss(s, own, peer));
 }
 

@@ -12,7 +12,6 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "acdc.h"
 #include "activity.h"
 #include "own_rule.h"
 #include "parse.h"

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.agent import layout
+from fairq_ryu.agent import law_header, layout
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.turns import mark_of
-from fairq_ryu.law_spec import LawKind
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import FlowKey
 from tests.switch import packets
 from tests.switch.packets import Segment
@@ -53,10 +53,12 @@ class World(ctypes.Structure):
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    found = tmp_path_factory.mktemp("turns") / "turns.so"
+    into = tmp_path_factory.mktemp("turns")
+    law_header.write(into)
+    found = into / "turns.so"
     flags = ["-O1", "-Wall", "-Werror", "-Wno-unused", "-Wno-unknown-attributes", "-shared", "-fPIC"]
     checks = ["-fsanitize=undefined", "-fsanitize-trap=all"]
-    places = [f"-I{SOURCES}", f"-I{layout.BPF_DIR}", "-o", str(found), str(SOURCES / "turns.c")]
+    places = [f"-I{SOURCES}", f"-I{layout.BPF_DIR}", f"-I{into}", "-o", str(found), str(SOURCES / "turns.c")]
     subprocess.run(["clang", *flags, *checks, *places], check=True)
     return ctypes.CDLL(str(found))
 
@@ -82,7 +84,7 @@ def world(flows: int = 10) -> Any:
     epoch = NOW // BUCKET
     made.port.sharing[epoch % 8] = epoch << 32 | flows
     law = STRUCTS["fq_law"](
-        kind=LawKind.FAIRQ,
+        kind=FairQLaw.kind,
         flags=FLAGS["FQ_LAW_TURNS"],
         limit=10 * FRAME,
         target=1,
@@ -154,6 +156,7 @@ def test_flows_count_with_the_minimum_window_of_the_law(leave: Any, packet: Segm
     for flows, verdict, floor, first in ((4, PASSES, 2, 2), (5, HELD, 2, 1), (6, PASSES, 1, 1)):
         made = world(flows)
         made.law.law.floor_segments = 2
+        made.law.law.flags |= FLAGS["FQ_LAW_FLOOR"]
         assert leave(made, packet) == verdict
         assert (made.turns.floor, made.turns.first) == (floor * FRAME, first * FRAME)
 

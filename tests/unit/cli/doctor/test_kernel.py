@@ -138,6 +138,7 @@ def test_libbpf_missing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_objects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(kernel, "BPF_DIR", tmp_path)
+    monkeypatch.setattr(kernel, "LAWS_DIR", tmp_path / "laws")
     assert kernel.check_bpf_objects().status == "fail"
 
     source, compiled = tmp_path / "window.bpf.c", tmp_path / "window.bpf.o"
@@ -150,7 +151,8 @@ def test_objects(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert kernel.check_bpf_objects().status == "ok"
 
     (tmp_path / "lib").mkdir()
-    for header in (tmp_path / "layout.h", tmp_path / "lib/parse.h"):
+    (tmp_path / "laws/las").mkdir(parents=True)
+    for header in (tmp_path / "layout.h", tmp_path / "lib/parse.h", tmp_path / "laws/las/law.h"):
         header.touch()
         later = compiled.stat().st_mtime_ns + 10**9
         os.utime(header, ns=(later, later))

@@ -9,7 +9,8 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.channel import queue_depth, queue_law, window_law
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agents.agent_link import AgentLink
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.agent_link import agent_link
 
@@ -56,7 +57,7 @@ def test_queues_are_requested_again_after_the_reply_or_its_timeout():
 
 # Laws
 
-FAIRQ = LawSpec(LawKind.FAIRQ)
+FAIRQ = FairQLaw()
 OTHER = dataclasses.replace(FAIRQ, target_ppm=100_000)
 POOL = WindowRule(WindowKind.POOL, 31_250)
 

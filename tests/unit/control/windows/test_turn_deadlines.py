@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.agent import layout
 from fairq_ryu.channel import deadlines
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.law_spec import LawFlags
 from fairq_ryu.model import FlowKey
 from tests.support.agent_peer import Peer, bad_request, role
 from tests.support.fakes import DATAPATH, wire
@@ -23,7 +23,10 @@ def network(turns: str = "on") -> Network:
     """Both ports have the law that FairQ wants with this setting."""
     net = Network(policy("fairq", turns=turns))
     net.read(A, B)
-    found = {port: bool(law.flags & LawFlags.TURNS) for port, (_, law, _) in net.data.laws.items()}
+    found = {
+        port: bool(law.flags & layout.CONSTANTS["FQ_LAW_TURNS"])
+        for port, (_, law, _) in net.data.laws.items()
+    }
     assert found == dict.fromkeys((A.port, B.port), turns == "on")
     return net
 

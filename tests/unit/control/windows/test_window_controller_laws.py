@@ -15,7 +15,7 @@ from fairq_ryu.channel.queue_depth import UNMEASURED
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
 from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.reports.events import Kind, Occurrence
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.choice import PolicyChoice
 from tests.support.agent_peer import Peer, role
@@ -44,7 +44,7 @@ def test_the_law_runs_in_the_switch_and_its_lease_is_renewed(lines):
     net = Network()
     net.read(B)
     (number, law, expires) = net.data.laws[B.port]
-    assert (number, law.kind, law.limit) == (B.port, LawKind.FAIRQ, LIMIT)
+    assert (number, law.kind, law.limit) == (B.port, FairQLaw.kind, LIMIT)
     assert (net.rule(B), net.shown(B)) == (WindowKind.LAW, ("switch", None))
     for _ in range(30):
         net.read(B)
@@ -59,7 +59,7 @@ def test_the_state_that_the_switch_reports_is_stored():
     net.site.link.send(net.site.link.window_laws.request(0.0, net.now))
     net.deliver()
     state = net.site.link.ports[B.port].window_law.state
-    assert (state.pool, state.flows, state.kind) == (40_000, 7, LawKind.FAIRQ)
+    assert (state.pool, state.flows, state.kind) == (40_000, 7, FairQLaw.kind)
 
 
 @pytest.mark.parametrize(("name", "shown"), [("iqm", True), ("fairq", None)])
@@ -183,7 +183,7 @@ def test_another_policy_may_run_where_one_was_refused():
 
 def test_parameters_that_no_agent_accepts_are_not_sent(lines):
     chosen = policy()
-    chosen.switch_law = lambda _: LawSpec(LawKind.FAIRQ, base_rtt_us=2_000_000)
+    chosen.switch_law = lambda _: FairQLaw(base_rtt_us=2_000_000)
     net = Network(chosen)
     for _ in range(3):
         net.read(B)
@@ -269,7 +269,7 @@ def test_a_law_that_another_controller_has_added_is_replaced(lines):
     Peer(net.server).ask(window_law.set_law(DATAPATH, LawCommand.ADD, B.port, policy("las").switch_law(B)))
     net.read(B)
     net.read(B)
-    assert (net.data.laws[B.port][1].kind, net.rule(B)) == (LawKind.FAIRQ, WindowKind.LAW)
+    assert (net.data.laws[B.port][1].kind, net.rule(B)) == (FairQLaw.kind, WindowKind.LAW)
     assert lines() == net.warned == []
 
 
@@ -283,7 +283,7 @@ def test_a_slave_keeps_to_the_law_for_the_day_that_it_is_none(lines):
     role(net.peer, ofp.OFPCR_ROLE_EQUAL)
     for _ in range(12):
         net.read(B)
-    assert (net.rule(B), net.data.laws[B.port][1].kind) == (WindowKind.LAW, LawKind.FAIRQ)
+    assert (net.rule(B), net.data.laws[B.port][1].kind) == (WindowKind.LAW, FairQLaw.kind)
 
 
 def test_the_law_of_a_port_that_has_gone_is_deleted():

@@ -11,7 +11,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
-from fairq_ryu.law_spec import LawFlags, LawKind
+from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.model import Congestion, FlowKey, Thresholds, WindowKind
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from tests.support.flownet import KEY, B
@@ -59,9 +59,10 @@ def network(name: str = "sed", *keys: FlowKey, **values: Any) -> Network:
 def test_the_switch_gets_the_law_and_the_thresholds(name, drops):
     net = network(name)
     number, law, _ = net.data.laws[B.port]
-    assert (number, law.kind, law.flags) == (B.port, LawKind.SED_BASE, LawFlags.ANTICIPATE)
-    assert (law.target, law.calm, law.linger_ns) == (K, K // 5 + 1, 100_000_000)
-    assert (law.limiting_segments, law.first_window) == (1, 10)
+    assert (number, law.kind) == (B.port, SedLaw.kind)
+    own = layout.own("sed_law", law)
+    assert (law.target, own.calm, own.linger_ns) == (K, K // 5 + 1, 100_000_000)
+    assert (own.limiting_segments, own.anticipate, law.first_window) == (1, 1, 10)
     assert net.data.thresholds[B.port] == Thresholds(K, K // 5, drops)
     assert net.shown(B) == ("switch", None)
 

@@ -23,7 +23,7 @@ def installed(monkeypatch):
 
 
 def test_our_own_have_apps_of_their_own(installed):
-    points = [("fairq", "fairq_ryu.policies.fairq:FairQ"), ("iqm", "fairq_ryu.policies.iqm:Iqm")]
+    points = [("fairq", "fairq_ryu.laws.fairq.policy:FairQ"), ("iqm", "fairq_ryu.laws.iqm.policy:Iqm")]
     installed(*points, apps={"fairq_ryu.apps.fairq", "fairq_ryu.apps.droptail"})
     qdiscs = {name for name, each in BASELINES.items() if each.qdisc is not None}
     assert qdiscs and machine.known_policies() == [
@@ -49,7 +49,7 @@ def test_those_of_other_packages_run_in_the_app_for_any(installed):
 
 
 def test_a_name_of_ours_stays_ours(installed):
-    ours, theirs = ("fairq", "fairq_ryu.policies.fairq:FairQ"), ("fairq", "theirs:FairQ")
+    ours, theirs = ("fairq", "fairq_ryu.laws.fairq.policy:FairQ"), ("fairq", "theirs:FairQ")
     for points in ((ours, theirs), (theirs, ours)):
         installed(*points, apps={"fairq_ryu.apps.fairq", "fairq_ryu.apps.policy"})
         assert machine.app_of("fairq") == "fairq_ryu.apps.fairq"

@@ -6,21 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.law_spec import LawFlags, LawKind
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.iqm import IqmLaw
+from fairq_ryu.laws.sed import SedLaw
 from tests.support.host_laws import HostLaw, Opening, OpeningFlags, fq_law
 
 MS, S = 1_000_000, 1_000_000_000
 START = 1000 * S
 SYN, AGAIN, SYN_ACK, PROVEN = Opening
 BEGUN, UNPROVEN = OpeningFlags
+IQM = IqmLaw()
 
 
 class Port:
     """A port with a law, ticking every 10 ms while its queue is empty."""
 
-    def __init__(self, kind: LawKind = LawKind.IQM, allowance: int = 256, target: int = 37_500) -> None:
-        more = {"interval_ns": 10 * MS, "calm": 25_000, "flags": LawFlags.ANTICIPATE}
-        self.law = HostLaw(fq_law(kind, target=target, syn_allowance=allowance, **more))
+    def __init__(self, law: LawSpec = IQM, allowance: int = 256, target: int = 37_500) -> None:
+        more = {"interval_ns": 10 * MS, "calm": 25_000}
+        self.law = HostLaw(fq_law(law, target=target, syn_allowance=allowance, **more))
         self.now = START
         self.flags: dict[int, int] = {}
         self.run(0)
@@ -73,11 +76,11 @@ def test_a_flow_counts_once_and_as_early_as_possible(steps, counts):
 
 
 def test_the_base_windows_of_sed_count_answered_flows_only():
-    port = Port(LawKind.SED_BASE)
+    port = Port(SedLaw(anticipate=1))
     port.step(SYN, *range(9))
-    assert (port.law.state.expected, port.law.state.unproven) == (0, 0)
+    assert (port.law.own("sed_state").expected, port.law.state.unproven) == (0, 0)
     port.step(SYN_ACK, 0)
-    assert (port.law.state.expected, port.law.state.unproven) == (14_600, 1)
+    assert (port.law.own("sed_state").expected, port.law.state.unproven) == (14_600, 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.booleans()), max_size=60))

@@ -1,0 +1,1 @@
+"""DropTail: no windows at all."""

@@ -1,0 +1,57 @@
+"""FairSwitch, FairQ's prototype in hardware: each flow has the target divided by the number of flows, plus a
+trim.
+
+Abdelmoniem and Bensaou built FairQ into a NetFPGA card. The law of its code is not Algorithm 1: the window of
+a flow is ``max(2048, target / n) + trim``, and the trim follows the queue in steps of fixed size. The switch
+runs it: ``law.h``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
+from fairq_ryu.model import PortKey
+from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, typed_parameters
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+from fairq_ryu.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class FairSwitchParameters:
+    """``base_rtt`` in s; ``alpha`` a fraction of the buffer."""
+
+    alpha: float = 0.25
+    base_rtt: float = 0.001
+    turns: str = "off"
+
+
+class FairSwitch:
+    """The FairSwitch policy."""
+
+    name: ClassVar[str] = "fairswitch"
+    interval: ClassVar[float] = LOOK_INTERVAL
+    settings: ClassVar[tuple[Setting, ...]] = (
+        target_queue("fairswitch", 0.25),
+        base_rtt(
+            "fairswitch",
+            "Round-trip time with empty queues; no window exceeds the buffer plus this time multiplied by "
+            "the rate. Set it where round trips are longer.",
+        ),
+        turns("fairswitch"),
+    )
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[fairswitch]``."""
+        self.parameters = typed_parameters(FairSwitchParameters, parameters)
+
+    def switch_law(self, port: PortKey) -> FairSwitchLaw:
+        """The law for one port."""
+        p = self.parameters
+        return FairSwitchLaw(
+            turns=p.turns == "on",
+            base_rtt_us=round(p.base_rtt * 1e6),
+            target_ppm=round(p.alpha * 1e6),
+        )

@@ -1,0 +1,1 @@
+"""Fixed: one pool of bytes for each port, chosen by hand."""

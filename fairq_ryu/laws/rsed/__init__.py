@@ -1,0 +1,1 @@
+"""RSED: SED, and the network sends lost segments again at once."""
