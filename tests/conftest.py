@@ -1,9 +1,13 @@
 """Tests that need root fail without it, saying what is missing: a skipped test proves nothing."""
 
+import contextlib
+import fcntl
+import functools
 import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 import hypothesis
 import pytest
@@ -11,11 +15,16 @@ import xdist.scheduler
 import xdist.workermanage
 
 from mininet_topos.patience import patient
+from tests.support.own_machine import OwnMachine, cubic_allowed
 from tests.support.traces import mark_processes
 
 TESTS = pathlib.Path(__file__).parent
+WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 mark_processes()
+# Every program that tests start would compile the project for itself otherwise.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # The time that a machine needs to generate examples has no meaning for the code under test.
 hypothesis.settings.register_profile(
     "fairq", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
@@ -37,20 +46,43 @@ BESIDE = {
         )
     ),
 }
+# Files that use bridges, hosts, agents and controllers, but do not fail because the machine is slow: in a
+# parallel run each worker has an own machine for them. Those that take longest are first.
+ON_OWN_MACHINE = tuple(
+    f"tests/{name}.py"
+    for name in (
+        *("fabric/test_agent", "e2e/test_policies", "fabric/test_topologies", "e2e/test_controller"),
+        *("e2e/test_fabric", "e2e/test_fabric_life", "e2e/test_ports_of_ovs", "e2e/test_metrics"),
+        *("e2e/test_fabric_changes", "e2e/test_switch_laws", "fabric/test_topo", "fabric/test_ports"),
+        *("e2e/test_page", "fabric/test_bridges", "e2e/test_ways", "e2e/test_release", "e2e/test_loops"),
+        *("e2e/test_attacks", "e2e/test_observe"),
+    )
+)
 
 
 def scope_of(nodeid):
     """The group of a test, whose tests run one after the other."""
     directory, file = nodeid.split("/")[1], nodeid.split("::")[0]
-    if file in BESIDE:
+    if file in BESIDE or file in ON_OWN_MACHINE:
         return file
     return {"unit": nodeid, "lint": "lint", "page": "page"}.get(directory, "machine")
+
+
+def turn_of(scope):
+    """The order of the groups. Beside the tests that have the machine for themselves run those that do not
+    mind; when all of them have begun, tests on own machines follow.
+    """
+    if scope in ON_OWN_MACHINE:
+        return 3 + ON_OWN_MACHINE.index(scope)
+    if scope == "machine":
+        return 0
+    return 1 if scope in BESIDE or scope in ("lint", "page") else 2
 
 
 class OneMachine(xdist.scheduler.LoadScopeScheduling):
     """Scheduler for tests that run in parallel (pytest-xdist): tests that use the machine's network, Open
     vSwitch or CPU time run one after the other; so do those that share a browser, and those of a file in
-    `BESIDE`.
+    `BESIDE` or `ON_OWN_MACHINE`.
     """
 
     def _split_scope(self, nodeid):
@@ -58,24 +90,63 @@ class OneMachine(xdist.scheduler.LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config, log):
-    gone = sorted(name for name in BESIDE if not (TESTS.parent / name).is_file())
-    assert not gone, f"BESIDE names files that do not exist: {', '.join(gone)}"
+    gone = sorted(name for name in (*BESIDE, *ON_OWN_MACHINE) if not (TESTS.parent / name).is_file())
+    assert not gone, f"tests/conftest.py names files that do not exist: {', '.join(gone)}"
+    config.option.loadscopereorder = False  # the order is that of the collection
     return OneMachine(config, log)
 
 
+own_machine = OwnMachine()
+# Of all workers: whether the machine is free for one test, and whose turn it is to ask.
+FREE, TURN = (os.open(path, os.O_RDONLY) for path in (TESTS, TESTS / "conftest.py"))
+
+
+@contextlib.contextmanager
+def place_of(nodeid):
+    """Where a test runs: tests on own machines only while no test has the machine for itself."""
+    scope = scope_of(nodeid)
+    if not WORKER or scope not in ("machine", *ON_OWN_MACHINE) or missing():
+        yield
+        return
+    fcntl.flock(TURN, fcntl.LOCK_EX)
+    fcntl.flock(FREE, fcntl.LOCK_EX if scope == "machine" else fcntl.LOCK_SH)
+    fcntl.flock(TURN, fcntl.LOCK_UN)
+    try:
+        with contextlib.nullcontext() if scope == "machine" else own_machine.used():
+            yield
+    finally:
+        fcntl.flock(FREE, fcntl.LOCK_UN)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    with place_of(item.nodeid):
+        return (yield)
+
+
+def pytest_sessionfinish():
+    own_machine.close()
+
+
 def pytest_collection_modifyitems(config, items):
-    """A slow machine has longer for each test, too."""
+    """A slow machine has longer for each test, too; and parallel runs have their order."""
+    if WORKER:
+        items.sort(key=lambda item: turn_of(scope_of(item.nodeid)))
     for item in items:
         marker = item.get_closest_marker("timeout")
         seconds = marker.args[0] if marker else float(config.getini("timeout"))
         item.add_marker(pytest.mark.timeout(patient(seconds)), append=False)
 
 
-def pytest_configure():
+def pytest_configure(config):
     """Interrupted workers get the time to remove a fabric of 20 switches: pytest-xdist kills them after 10
     seconds by default.
     """
     xdist.workermanage.NodeManager.EXIT_TIMEOUT = 60
+    if config.getoption("numprocesses", None) and not WORKER and os.geteuid() == 0:
+        allowed = cubic_allowed()
+        allowed.__enter__()
+        config.add_cleanup(lambda: allowed.__exit__(None, None, None))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -83,11 +154,12 @@ def pytest_runtest_setup(item):
     """What runs beside the tests that share the machine, which take longest, leaves the processors to them.
     A browser is slow enough as it is.
     """
-    if os.geteuid() == 0 and "PYTEST_XDIST_WORKER" in os.environ:
-        nice = 0 if scope_of(item.nodeid) in ("machine", "page") else 10
+    if os.geteuid() == 0 and WORKER:
+        nice = 0 if scope_of(item.nodeid) in ("machine", "page", *ON_OWN_MACHINE) else 10
         os.setpriority(os.PRIO_PROCESS, 0, nice)  # root may take it back
 
 
+@functools.cache
 def missing():
     """What this machine lacks for the tests marked `root`; empty if nothing."""
     if os.geteuid() != 0:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from fairq_ryu.agent import status
@@ -57,7 +58,8 @@ def traces(switches):
     # A browser is used by several tests, and starts and ends programs by itself.
     found |= {f"process {pid} {line}" for pid, line in processes().items() if "chrom" not in line}
     found |= {f"run file {path.name}" for path in status.run_directory().glob("*") if path.stem in switches}
-    found |= {f"log {path.name}" for name in switches for path in Path("/tmp").glob(f"fairq-agent-{name}-*")}
+    logs = Path(tempfile.gettempdir())
+    found |= {f"log {path.name}" for name in switches for path in logs.glob(f"fairq-agent-{name}-*")}
     return found | {f"eBPF program {number}" for number in ebpf_programs()}
 
 

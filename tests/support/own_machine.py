@@ -1,0 +1,119 @@
+"""A second machine for tests, as far as they see: a network and an Open vSwitch of their own, and the
+directories of run files. What has a fixed name (bridge s1, TCP ports, an agent's socket) exists once in each.
+"""
+
+import contextlib
+import ctypes
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.traces import MARK
+
+_NEW_MOUNTS, _NEW_NETWORK, _FILES = 0x00020000, 0x40000000, 0x00000200  # CLONE_NEWNS, CLONE_NEWNET, CLONE_FS
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_RUN = Path("/run/openvswitch")
+_TEMPORARY = _RUN / "tmp"
+_PRIVATE = (_RUN, Path("/run/fairq_ryu"), Path("/run/netns"))
+_SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+_ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+
+
+def _call(name, *arguments):
+    if getattr(_LIBC, name)(*arguments):
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def _run(line):
+    subprocess.run(line.split(), check=True)
+
+
+@contextlib.contextmanager
+def cubic_allowed():
+    """Hosts may choose CUBIC, which only the first network namespace can allow: an own machine is another."""
+    before = _ALLOWED.read_text().split() if _ALLOWED.exists() else ["cubic"]
+    if "cubic" in before or not os.access(_ALLOWED, os.W_OK):
+        yield
+        return
+    _ALLOWED.write_text(" ".join([*before, "cubic"]))
+    try:
+        yield
+    finally:
+        _ALLOWED.write_text(" ".join(before))
+
+
+class OwnMachine:
+    """Made when it is first used; `close` ends its programs, and the kernel removes the rest with them."""
+
+    def __init__(self):
+        self._programs = []
+        self._own = ()
+
+    @contextlib.contextmanager
+    def used(self):
+        """This thread and the programs that it starts are in the own machine."""
+        home, here = _namespaces(), Path.cwd()
+        try:
+            if self._own:
+                _enter(self._own)
+                os.chdir(here)
+            else:
+                self._make()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("TMPDIR", str(_TEMPORARY))
+                patch.setattr(tempfile, "tempdir", None)
+                yield
+        finally:
+            _enter(home)
+            os.chdir(here)
+            for each in home:
+                os.close(each)
+
+    def close(self):
+        for program in reversed(self._programs):
+            program.kill()
+            program.wait()
+        for each in self._own:
+            os.close(each)
+        self._programs, self._own = [], ()
+
+    def _make(self):
+        _call("unshare", _NEW_NETWORK | _NEW_MOUNTS)
+        _run("mount --make-rprivate /")
+        _run("mount -t sysfs sysfs /sys")  # it shows the interfaces of this network
+        for path in _PRIVATE:
+            path.mkdir(exist_ok=True)
+            _run(f"mount -t tmpfs tmpfs {path}")
+        _TEMPORARY.mkdir()
+        _run("ip link set lo up")
+        database = _RUN / "conf.db"
+        _run(f"ovsdb-tool create {database} {_SCHEMA}")
+        self._start(f"ovsdb-server {database} --remote=punix:{_RUN}/db.sock --pidfile -vconsole:off")
+        _run("ovs-vsctl --no-wait --retry --timeout=60 init")
+        self._start(f"ovs-vswitchd unix:{_RUN}/db.sock --pidfile -vconsole:off")
+        _run("ovs-vsctl --timeout=60 init")  # returns when ovs-vswitchd works
+        self._own = _namespaces()
+
+    def _start(self, line):
+        # No test has started it; it ends with this process, however that ends; and it has the priority that
+        # the one of the machine has.
+        environment = {name: value for name, value in os.environ.items() if name != MARK}
+        command = ["nice", "-n", "-10", "setpriv", "--pdeathsig", "KILL", *line.split()]
+        self._programs.append(subprocess.Popen(command, env=environment))
+
+
+def _namespaces():
+    return tuple(os.open(f"/proc/thread-self/ns/{kind}", os.O_RDONLY) for kind in ("net", "mnt"))
+
+
+def _enter(namespaces):
+    network, mounts = namespaces
+    _call(
+        "unshare", _FILES
+    )  # the kernel lets no thread change its mounts alone while it shares its directory
+    _call("setns", mounts, _NEW_MOUNTS)
+    _call("setns", network, _NEW_NETWORK)
