@@ -17,6 +17,7 @@ MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setti
 LAW = "fairq_ryu.law_spec"
 QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
+FAR_QUEUE = "fairq_ryu.far_queue"
 TARGET = "fairq_ryu.controller_target"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
@@ -62,7 +63,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS, TARGET} | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | {TARGET} | ours("policies.base"), set()),
+    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
     "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
         {ERRORS, MODEL, QUEUE_LAW, SETTING, "mininet_topos"}
@@ -134,6 +135,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/law_spec.py": set(),
     "fairq_ryu/queue_law_spec.py": set(),
     "fairq_ryu/port_settings.py": set(),
+    "fairq_ryu/far_queue.py": set(),
     "fairq_ryu/controller_target.py": {ERRORS},
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},
