@@ -60,7 +60,8 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS, TARGET} | ours("channel", "packet", "fabric.recovery"),
+        {MODEL, LAW, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, TARGET}
+        | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
     "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
