@@ -42,6 +42,14 @@ __noinline int count_arriving(struct fq_place *far, __u32 epoch)
 	return 0;
 }
 
+/* Count a direction as active wherever it passes. */
+static __always_inline void count_at_places(struct fq_dir *d, __u32 epoch)
+{
+	count_active(&d->out, epoch);
+	if (d->far.ifindex)
+		count_arriving(&d->far, epoch);
+}
+
 /* A segment of `own` leaves by this device, which is the recorded one of its direction. */
 static __always_inline void note_arrivals(const struct __sk_buff *skb, __u32 epoch,
 					  struct fq_dir *own, struct fq_dir *peer)

@@ -22,6 +22,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "connection.h"
+#include "far_place.h"
 #include "flow_key.h"
 #include "port_law.h"
 #include "sequence.h"
@@ -141,8 +142,8 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		if (own->flags & FQ_SIGNED) {
 			epoch = 0;
 		} else {
-			count_active(&own->out, s->epoch);
-			count_active(&peer->out, s->epoch);
+			count_at_places(own, s->epoch);
+			count_at_places(peer, s->epoch);
 		}
 		step = s->syn ? FQ_OPENING_SYN_ACK : FQ_OPENING_PROVEN;
 		law_direction_began(own, peer, step, epoch, s->now);

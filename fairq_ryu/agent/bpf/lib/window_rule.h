@@ -14,6 +14,7 @@
 #include "../layout.h"
 #include "acdc.h"
 #include "activity.h"
+#include "far_place.h"
 #include "own_rule.h"
 #include "parse.h"
 #include "port_law.h"
@@ -130,7 +131,7 @@ static __always_inline void direction_began(struct segment *s, struct fq_dir *d,
 	bool counts = !(d->flags & FQ_SIGNED) && (!cfg->flow_rules || !has_own_rule(s, acks));
 
 	if (counts)
-		count_active(&d->out, s->epoch);
+		count_at_places(d, s->epoch);
 	law_direction_began(d, other, FQ_OPENING_SYN_ACK, counts ? s->epoch : 0, s->now);
 }
 
