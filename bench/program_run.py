@@ -161,7 +161,7 @@ class LoadedProgram:
         ``repeat``: number of runs on the same buffer. A later run finds the changes of the first one, so a
         window is lowered only once. ``control``: the control block that another program has left.
         ``segments``: it is a packet of several segments, as with segmentation offload. ``arrived_by``: the
-        interface that the kernel has noted for it; 0: none, as for all that Open vSwitch sends from userspace.
+        interface that the kernel has noted for it; 0: none, as for what Open vSwitch sends from userspace.
         """
         data = ctypes.create_string_buffer(packet, max(1, len(packet)))
         out = ctypes.create_string_buffer(len(packet) + _ROOM)

@@ -11,11 +11,9 @@ from dataclasses import replace
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.far_queue import FAR, FarQueue, far_name
 
-KIND = "far"
-"""In place of the kind of a qdisc."""
 _MARK = layout.CONSTANTS["FQ_FAR"]
 _LAST_NUMBER = FAR - 1
 
@@ -48,5 +46,5 @@ def far_limits(port: BridgePort) -> QueueLimits:
     limit, rate = port.far.limits(port.speed)
     if not rate:
         reason = f"neither the link of {port.far.port} nor [far_queues] says a rate"
-        return QueueLimits(KIND, 0, 0, reason)
-    return QueueLimits(KIND, limit, rate)
+        return QueueLimits(FAR_KIND, 0, 0, reason)
+    return QueueLimits(FAR_KIND, limit, rate)

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.law_objects import LawObjects
-from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.law_objects import LawObjects, refused
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.turn_room import frame_of
+from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.law_spec import POOL_KINDS, LawFlags, LawKind, LawSpec, out_of_bounds, trim_step
 from fairq_ryu.model import WindowKind, WindowRule
 from fairq_ryu.queue_law_spec import FRAME
@@ -25,6 +27,11 @@ _SEGMENT = 1460
 # Part of the distance to the target that a pool moves in a round trip. The pool is an integrator that answers
 # after a round trip: from 0.5 on a step of the queue overshoots; pi / 2 would not settle.
 _LOOP_GAIN = 0.4
+# A virtual queue is an integrator as well: while packets arrive at the rate of the line, it grows by no more
+# than the part of the rate that it leaves out, however long the queue in the switch above is. So a pool that
+# follows it has a nearer target, and moves more slowly, or it would swing from empty to full.
+_FAR_TARGET = 0.4
+_FAR_GAIN = 0.02
 
 
 class LawSink(RuleSink, Protocol):
@@ -61,8 +68,12 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     target = max(1, limits.limit * spec.target_ppm // _PPM)
     if spec.kind is LawKind.ACDC:
         target = spec.mark_packets * FRAME
+    far = limits.kind == FAR_KIND
+    if far:
+        target = max(1, int(target * _FAR_TARGET))
     round_trip = spec.base_rtt_us / 1e6 + target / limits.rate
     interval = spec.interval_us / 1e6
+    gain = _FAR_GAIN if far else _LOOP_GAIN
     return layout.fq_law(
         rate=limits.rate,
         linger_ns=spec.linger_us * 1000,
@@ -72,7 +83,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         target=target,
         # SED's queue is short at NOM as well, IQM's only below; an empty queue always is.
         calm=max(1, limits.limit * spec.calm_ppm // _PPM + (spec.kind is LawKind.SED_BASE)),
-        gain_q16=max(1, min(65535, round(_LOOP_GAIN * interval / round_trip * 65536))),
+        gain_q16=max(1, min(65535, round(gain * interval / round_trip * 65536))),
         trim_step=trim_step(limits.rate, interval),
         young_bytes=spec.young_bytes,
         kind=spec.kind,
@@ -80,7 +91,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         floor_segments=spec.floor_segments,
         limiting_segments=spec.limiting_segments,
         syn_allowance=syn_allowance(spec, limits.limit),
-        flags=spec.flags,
+        flags=spec.flags | (layout.CONSTANTS["FQ_FAR_LAW"] if far else 0),
         weight_shift=spec.weight_shift,
     )
 
@@ -106,6 +117,9 @@ class LawTable(LawObjects[LawSpec]):
         return out_of_bounds(spec)
 
     def _put(self, port: int, law: int, spec: LawSpec, limits: QueueLimits, expires_ns: int) -> None:
+        if spec.kind is LawKind.ACDC and is_far(port):
+            text = f"port {port} is a far queue: acdc counts what it has sent, and that is not seen"
+            raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
         self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
 
     def _take_away(self, port: int) -> None:

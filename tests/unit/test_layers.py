@@ -44,7 +44,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, PORT_SETTINGS}
+        | {LAW, QUEUE_LAW, PORT_SETTINGS, FAR_QUEUE}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
@@ -67,7 +67,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
     "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
-        {ERRORS, MODEL, QUEUE_LAW, SETTING, "mininet_topos"}
+        {ERRORS, MODEL, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
         | ours(
             "client",
             "config",
@@ -75,6 +75,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "policies.base",
             "agent.layout",
             "agent.libbpf",
+            "agent.programs.queue",
             "agent.programs.taildrop",
             "agent.status",
         ),
@@ -91,7 +92,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     ),
     "fairq_ryu/control/operations": (
         BELOW
-        | {LAW, QUEUE_LAW, "ryu"}
+        | {LAW, QUEUE_LAW, FAR_QUEUE, "ryu"}
         | ours("channel", "config", "fabric", "policies")
         | control("agents", "paths", "reports", "windows")
     ),
@@ -101,7 +102,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, FAR_QUEUE}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),

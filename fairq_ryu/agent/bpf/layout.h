@@ -36,6 +36,8 @@
  */
 #define FQ_LAW_ANTICIPATE 1
 #define FQ_LAW_TURNS      2
+/* Likewise: the law of a far queue. What its pool holds beyond the round trip stands in the switch above. */
+#define FQ_FAR_LAW        16
 
 /*
  * fq_law_state.mode. LIMITING: every flow has fq_law_state.window (iqm: incast; sed-base: congested). FLOORED:

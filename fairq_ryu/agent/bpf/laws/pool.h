@@ -28,13 +28,15 @@ static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_la
 }
 
 /*
- * Bytes that the port can hold: its buffer and what is on the way in a round trip. A handshake may have waited in
+ * Bytes that the port can hold: its buffer and what is on the way in a round trip. A virtual queue says only that there
+ * is too much, and not by how much: there, twice the target in place of the buffer. A handshake may have waited in
  * the queue of this port, so the buffer is not added to what is on the way in its time.
  */
 static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p,
 							    const struct fq_law_state *st)
 {
-	__u64 held = p->limit + law_bytes(p->rate, p->base_rtt_ns);
+	__u64 buffer = p->flags & FQ_FAR_LAW ? 2 * p->target : p->limit;
+	__u64 held = buffer + law_bytes(p->rate, p->base_rtt_ns);
 
 	return law_min(law_max(held, law_bytes(p->rate, st->rtt_ns)), MAX_POOL);
 }
