@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY
-from fairq_ryu.agent.tc import TcFilter
+from fairq_ryu.agent.tc import EGRESS, TcFilter
 
 # TC_ACT_UNSPEC, what all our programs return: let the next filter decide.
 UNSPEC = -1
@@ -121,13 +121,15 @@ class LoadedProgram:
         self._fd = fd
 
     @classmethod
-    def attached(cls, ifindex: int, priority: int = WINDOW_PRIORITY) -> LoadedProgram:
-        """The agent's program of a priority at tc egress of an interface. :class:`BpfError` if none is."""
+    def attached(cls, ifindex: int, priority: int = WINDOW_PRIORITY, point: int = EGRESS) -> LoadedProgram:
+        """The agent's program of a priority at tc egress of an interface, or at ingress. :class:`BpfError` if
+        none is.
+        """
         lib = load_library()
-        program_id = TcFilter(lib, priority).attached_program(ifindex)
+        program_id = TcFilter(lib, priority).attached_program(ifindex, point)
         fd = lib.bpf_prog_get_fd_by_id(program_id) if program_id else -1
         if fd < 0:
-            raise BpfError(f"tc egress of interface {ifindex} has no program of fairq_ryu")
+            raise BpfError(f"tc of interface {ifindex} has no program of fairq_ryu")
         return cls(int(fd))
 
     @classmethod
@@ -151,17 +153,19 @@ class LoadedProgram:
         repeat: int = 1,
         control: tuple[int, ...] = (),
         segments: Segments | None = None,
+        arrived_by: int = 0,
     ) -> Run:
         """Run the program on ``packet`` (an Ethernet frame) as if it left through an interface. Raises
         :class:`BpfError` if the kernel refuses the packet.
 
         ``repeat``: number of runs on the same buffer. A later run finds the changes of the first one, so a
         window is lowered only once. ``control``: the control block that another program has left.
-        ``segments``: it is a packet of several segments, as with segmentation offload.
+        ``segments``: it is a packet of several segments, as with segmentation offload. ``arrived_by``: the
+        interface that the kernel has noted for it; 0: none, as for what Open vSwitch sends from userspace.
         """
         data = ctypes.create_string_buffer(packet, max(1, len(packet)))
         out = ctypes.create_string_buffer(len(packet) + _ROOM)
-        context = _SkBuff(ifindex=ifindex, cb=control)
+        context = _SkBuff(ifindex=ifindex, ingress_ifindex=arrived_by, cb=control)
         if segments is not None:
             context.gso_segs, context.gso_size, context.wire_len = segments
         left = ctypes.create_string_buffer(_CONTEXT_ROOM)

@@ -95,7 +95,7 @@ class SimulatedMap:
             self._places[key], self._keys[place] = place, key
         row = self._rows[place]["dir"]
         for each, port in ((side, connection.server), (1 - side, connection.client)):
-            row[each]["ifindex"], row[each]["flags"], row[each]["mss"] = port, _FLAGS, MSS
+            row[each]["out"]["ifindex"], row[each]["flags"], row[each]["mss"] = port, _FLAGS, MSS
             row[each]["wscale"], row[each]["rtt_ns"] = WSCALE, RTT_US * 500
             row[each]["last_ns"] = int(connection.began * 1e9)
             row[each]["bytes"] = row[each]["packets"] = row[each]["acked"] = 0

@@ -89,25 +89,31 @@ class ShallowIntf(TCIntf):
         rate: float | None = None,
         buffer: int | None = None,
         qdisc: PortQdisc | None = None,
+        at: str | None = None,
+        overhead: int = 0,
         **params: Any,
     ) -> dict[str, Any]:
         """Configure as any interface, then install the queue if ``rate`` and ``buffer`` are given (both or
-        neither).
+        neither). ``at``: the only switch where it is; None: at each. ``overhead``: bytes of each frame that
+        count beside its own.
         """
         result: dict[str, Any] = Intf.config(self, **params)
         check_queue(rate, buffer)
-        if rate is not None and buffer is not None and isinstance(self.node, Switch):
-            self.shape(rate, buffer, qdisc)
+        if rate is not None and buffer is not None and self._has_queue(at):
+            self.shape(rate, buffer, qdisc, overhead)
         return result
+
+    def _has_queue(self, at: str | None) -> bool:
+        return isinstance(self.node, Switch) and at in (None, self.node.name)
 
     @property
     def shallow(self) -> bool:
         """Whether this end has the slow queue."""
-        return isinstance(self.node, Switch) and self.params.get("rate") is not None
+        return self._has_queue(self.params.get("at")) and self.params.get("rate") is not None
 
-    def shape(self, rate: float, buffer: int, qdisc: PortQdisc | None = None) -> None:
+    def shape(self, rate: float, buffer: int, qdisc: PortQdisc | None = None, overhead: int = 0) -> None:
         """Install the queue, or install it again: ``rate`` in Mbit/s, ``buffer`` in bytes of a FIFO, or the
-        ``qdisc`` in place of a FIFO.
+        ``qdisc`` in place of a FIFO. ``overhead`` as for `config`.
         """
         # `replace` keeps the limit of an older one. There is no traffic yet, so delete it.
         with suppress(CommandError):
@@ -123,8 +129,8 @@ class ShallowIntf(TCIntf):
             ["tc", "-batch", "-"],
             stdin=(
                 f"qdisc add dev {self.name} root handle 1: tbf rate {bits}bit burst {2 * frame}"
-                f" peakrate {max(_PEAK, 2 * bits)}bit mtu {frame} limit {buffer}\n"
-                + queue.commands(self.name, "1:1")
+                f" peakrate {max(_PEAK, 2 * bits)}bit mtu {frame} limit {buffer}"
+                f"{f' overhead {overhead}' if overhead else ''}\n" + queue.commands(self.name, "1:1")
             ),
         )
 

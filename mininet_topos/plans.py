@@ -42,6 +42,13 @@ class Plan:
         raise NotImplementedError
 
     @property
+    def far_port(self) -> str:
+        """The interface of one of our switches by which data arrives that has passed the bottleneck, where
+        that is at a switch of others; "": it is at one of ours.
+        """
+        return ""
+
+    @property
     def sources(self) -> Sequence[str]:
         """The hosts that may send, in the order in which they are chosen."""
         raise NotImplementedError
@@ -76,6 +83,21 @@ class Incast(Plan):
     def sources(self) -> Sequence[str]:
         """All hosts but the receiver."""
         return _hosts(1, self.n)
+
+
+@dataclass(frozen=True)
+class BehindTor(Incast):
+    """``n`` hosts on switch tor, which is not ours, and the receiver behind it on switch s1."""
+
+    @property
+    def bottleneck(self) -> tuple[str, str]:
+        """The port to s1."""
+        return "tor", "s1"
+
+    @property
+    def far_port(self) -> str:
+        """The port of s1 to tor."""
+        return "s1-eth1"
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,9 @@ class AgentBridge:
         """Make what controllers see, by the loaded programs. Raises :class:`UserError`."""
         self._filters, self.programs = filters, BridgePrograms(host)
         self.server = self._openflow_server()
-        self.ports = BridgePorts(self.name, self.view, self.programs, self.server, self._reconnect)
+        self.ports = BridgePorts(
+            self.name, self.view, self.programs, self.server, self._reconnect, self._options.far_queues
+        )
         self.connections = [
             ControllerConnection(target, tls, self.server, self.send_notices)
             for target in self._options.targets

@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.law_objects import LawObjects
+from fairq_ryu.agent.law_objects import LawObjects, refused
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.turn_room import frame_of
+from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import WindowKind, WindowRule
 
@@ -99,6 +101,9 @@ class LawTable(LawObjects[LawSpec]):
         return spec.wrong()
 
     def _put(self, port: int, law: int, spec: LawSpec, limits: QueueLimits, expires_ns: int) -> None:
+        if spec.keeps_flows and is_far(port):
+            text = f"port {port} is a far queue: {spec.name} counts what it has sent, and that is not seen"
+            raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
         self._sink.install_law(port, law, parameters(spec, limits), expires_ns)
 
     def _take_away(self, port: int) -> None:

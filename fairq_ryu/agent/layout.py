@@ -76,6 +76,7 @@ CONSTANTS, STRUCTS = read_layout("".join(part.read_text(encoding="utf-8") for pa
 # ctypes structures are built at run time, so their fields have no static types.
 fq_config: Any = STRUCTS["fq_config"]
 fq_queue_config: Any = STRUCTS["fq_queue_config"]
+fq_far_queue: Any = STRUCTS["fq_far_queue"]
 fq_flow_key: Any = STRUCTS["fq_flow_key"]
 fq_flow: Any = STRUCTS["fq_flow"]
 fq_port: Any = STRUCTS["fq_port"]

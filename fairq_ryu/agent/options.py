@@ -10,6 +10,7 @@ from pathlib import Path
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.controller_target import ControllerTarget
 from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FarQueue
 
 
 def parse_bridges(texts: Iterable[str]) -> tuple[str, ...]:
@@ -61,3 +62,4 @@ class AgentOptions:
     targets: tuple[ControllerTarget, ...]
     limits: ProgramLimits
     tls: TlsFiles = TlsFiles()
+    far_queues: tuple[FarQueue, ...] = ()

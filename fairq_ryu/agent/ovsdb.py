@@ -27,6 +27,7 @@ from fairq_ryu.agent.watched_ports import (
     window_device,
 )
 from fairq_ryu.errors import UserError, quoted
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.port_settings import PortSettings
 
 _COLUMNS = {
@@ -55,7 +56,8 @@ log = logging.getLogger(__name__)
 class BridgePort:
     """A port of the bridge: OpenFlow number, interface, and what OVS reports of the link.
 
-    ``speed`` is in bits per second (0: not known).
+    ``speed`` is in bits per second (0: not known). ``far``: it is no port of the bridge, but the far
+    queue of the one with the same interface.
     """
 
     ofport: int
@@ -65,6 +67,7 @@ class BridgePort:
     link_up: bool
     admin_up: bool
     speed: int
+    far: FarQueue | None = None
 
 
 @dataclass(frozen=True, slots=True)

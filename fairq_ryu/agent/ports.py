@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
@@ -22,6 +23,7 @@ from fairq_ryu.agent.tc import UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice, listed
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
@@ -39,12 +41,14 @@ class BridgePorts:
         programs: BridgePrograms,
         server: OpenFlowServer,
         reconnect: Callable[[], None],
+        far_queues: Iterable[FarQueue] = (),
     ) -> None:
         """``view`` is the first one; :meth:`update` starts on its ports. ``reconnect`` is called when the
-        bridge has a new datapath id.
+        bridge has a new datapath id. ``far_queues``: of whatever bridge of the agent.
         """
         self._bridge, self._view = bridge, view
         self._programs, self._server, self._reconnect = programs, server, reconnect
+        self._far_queues = {each.port: each for each in far_queues}
         self.deleted = False
         """Whether the bridge does not exist now."""
         self._failed: dict[int, tuple[str, str]] = {}  # name and reason, by interface index
@@ -62,10 +66,11 @@ class BridgePorts:
         if view.dpid != self._view.dpid:
             self._renumber(view.dpid)
         self._view = view
-        present = {port.ifindex for port in view.ports} | {each.ifindex for each in view.devices}
+        wanted = {port.ofport: port for port in with_far_queues(view.ports, self._far_queues)}
+        present = {port.ifindex for port in wanted.values()} | {each.ifindex for each in view.devices}
         self._failed = {index: why for index, why in self._failed.items() if index in present}
-        wanted = {port.ofport: port for port in view.ports}
-        for ofport, port in list(self._programs.ports.items()):
+        # A far queue goes before its port, and comes after it.
+        for ofport, port in reversed(list(self._programs.ports.items())):
             if ofport not in wanted or wanted[ofport].ifindex != port.ifindex:
                 self._remove(port)
                 changed = True
@@ -97,6 +102,10 @@ class BridgePorts:
         log.warning("bridge %s has been deleted: waiting until it is there again", self._bridge)
         self.update(replace(self._view, ports=(), devices=(), unwatched=(), settings={}, policed=frozenset()))
         self.deleted = True
+
+    @property
+    def _real_ports(self) -> list[BridgePort]:
+        return [port for port in self._programs.ports.values() if port.far is None]
 
     @property
     def unwatched(self) -> list[tuple[str, str]]:
@@ -174,7 +183,7 @@ class BridgePorts:
 
     async def read_queue_limits(self) -> None:
         """Read buffer and rate of every port."""
-        indexes = [port.ifindex for port in self._programs.ports.values()]
+        indexes = [port.ifindex for port in self._real_ports]
         # Netlink is slow on big hosts: not in the loop that answers controllers.
         found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
         self._programs.set_queue_limits(found, indexes)
@@ -200,7 +209,7 @@ class BridgePorts:
         """Log which hosts leave out checksums that a userspace switch does not fill in: their TCP hangs."""
         if self._view.datapath_type != "netdev":
             return
-        names = {port.ifindex: port.name for port in self._programs.ports.values()}
+        names = {port.ifindex: port.name for port in self._real_ports}
         ports, now = frozenset(names), time.monotonic()
         checked, checked_at = self._peers_checked
         if checked == ports and not (self._unfinished and now - checked_at > _PEERS_AGAIN):

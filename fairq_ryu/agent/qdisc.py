@@ -49,6 +49,8 @@ class QueueLimits:
 
 
 NO_LIMITS = QueueLimits("", 0, 0)
+FAR_KIND = "far"
+"""In place of the kind of a qdisc: the queue is in the switch above."""
 
 
 class Qdisc(NamedTuple):

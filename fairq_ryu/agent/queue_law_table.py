@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.law_objects import LawObjects, Ports
+from fairq_ryu.agent.law_objects import LawObjects, Ports, refused
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
+from fairq_ryu.channel import window_law
 from fairq_ryu.channel.queue_law import QueueLawState
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.model import WindowRule
 from fairq_ryu.queue_law_spec import (
     DELAY_KINDS,
@@ -118,6 +120,10 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         return out_of_bounds(spec)
 
     def _put(self, port: int, law: int, spec: QueueLawSpec, limits: QueueLimits, expires_ns: int) -> None:
+        if is_far(port):
+            raise refused(
+                window_law.ERROR_LAW_NO_QUEUE, f"port {port} is a far queue: its packets have left it"
+            )
         try:
             self._sink.install_queue_law(port, law, parameters(spec, limits), expires_ns)
         except BaseException:

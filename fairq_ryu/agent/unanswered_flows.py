@@ -58,7 +58,7 @@ class UnansweredFlows:
             for name in ("first", "counted"):
                 found[name][again] = self._known[name][at[again]]
         for_long = last - found["first"] >= PATIENCE_NS
-        interfaces = ends["ifindex"][rows, sides]
+        interfaces = ends["out"]["ifindex"][rows, sides]
         for counts, which in ((self._counting, for_long), (self._total, for_long & ~found["counted"])):
             for known, number in zip(*np.unique(interfaces[which], return_counts=True), strict=True):
                 counts[device_of(int(known))] += int(number)

@@ -12,10 +12,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fairq_ryu.config import files
+from fairq_ryu.config.far_queues import FAR_QUEUES, read_far_queues, written
 from fairq_ryu.config.ports import MODES, PORTS, read_modes, read_ports
 from fairq_ryu.config.schema import CORE, sections, settings_of
 from fairq_ryu.config.services import SERVICE, read_service
 from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import PortMode, Service
 from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
@@ -33,6 +35,7 @@ class Config:
         ports: tuple[tuple[str, str], ...] = (),
         services: tuple[Service, ...] = (),
         modes: tuple[tuple[str, PortMode], ...] = (),
+        far_queues: tuple[FarQueue, ...] = (),
     ) -> None:
         """``values`` are those that differ from the defaults. KeyError for an unknown setting."""
         given = dict(values or {})
@@ -48,11 +51,12 @@ class Config:
         self._ports = ports
         self._services = services
         self._modes = modes
+        self._far_queues = far_queues
 
     def changed(self, section: str, values: Mapping[str, Value]) -> Config:
         """A copy with other values in one section. UserError if they do not fit the rest."""
         new = {(section, name): value for name, value in values.items()}
-        config = Config(self._values | new, self._ports, self._services, self._modes)
+        config = Config(self._values | new, self._ports, self._services, self._modes, self._far_queues)
         _check_together(config)
         return config
 
@@ -98,6 +102,10 @@ class Config:
         """Sizes and deadlines of services' flows; the first service that covers a flow applies."""
         return self._services
 
+    def far_queues(self) -> tuple[FarQueue, ...]:
+        """The queues in switches above, at most one for each interface."""
+        return self._far_queues
+
     def as_dict(self) -> dict[str, dict[str, Value]]:
         """All values, by section and name."""
         sections = dict.fromkeys(section for section, _ in self._values)
@@ -106,6 +114,8 @@ class Config:
             found[PORTS] = dict(self._ports)
         if self._modes:
             found[MODES] = {pattern: str(mode) for pattern, mode in self._modes}
+        if self._far_queues:
+            found[FAR_QUEUES] = {each.port: written(each) for each in self._far_queues}
         for service in self._services:
             found[f"{SERVICE}{service.name}"] = {
                 "port": service.port,
@@ -121,12 +131,13 @@ def load(paths: Iterable[str | Path]) -> Config:
     """Read files in order; later ones override earlier ones. Raises :class:`UserError` for the first error.
 
     Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]``,
-    ``[modes]`` and each ``[service.NAME]`` are taken as a whole from the last file that has them: their lines
-    belong together.
+    ``[modes]``, ``[far_queues]`` and each ``[service.NAME]`` are taken as a whole from the last file that has
+    them: their lines belong together.
     """
     values: dict[tuple[str, str], Value] = {}
     ports: tuple[tuple[str, str], ...] = ()
     modes: tuple[tuple[str, PortMode], ...] = ()
+    far_queues: tuple[FarQueue, ...] = ()
     services: dict[str, Service] = {}
     for path in paths:
         for section, lines in files.read(Path(path)).items():
@@ -134,18 +145,20 @@ def load(paths: Iterable[str | Path]) -> Config:
                 ports = read_ports(str(path), lines, available())
             elif section == MODES:
                 modes = read_modes(str(path), lines, available())
+            elif section == FAR_QUEUES:
+                far_queues = read_far_queues(str(path), lines)
             elif section.startswith(SERVICE):
                 services[section] = read_service(str(path), section, lines)
             else:
                 values.update(_read(str(path), section, lines))
-    config = Config(values, ports, tuple(services.values()), modes)
+    config = Config(values, ports, tuple(services.values()), modes, far_queues)
     _check_together(config)
     return config
 
 
 def ignored_sections(path: Path) -> list[str]:
     """The sections of a file, which `load` has accepted, that are neither ours nor Ryu's [DEFAULT]."""
-    ours = {*CORE, PORTS, MODES, *available(), "DEFAULT"}
+    ours = {*CORE, PORTS, MODES, FAR_QUEUES, *available(), "DEFAULT"}
     return [name for name in files.read(path) if name not in ours and not name.startswith(SERVICE)]
 
 
@@ -180,7 +193,7 @@ def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str,
         if named := _A_SERVICE.fullmatch(section):
             close: str | None = f"{SERVICE}{named[1] or 'NAME'}"
         else:
-            close = closest(section, [*CORE, PORTS, MODES, *available()])
+            close = closest(section, [*CORE, PORTS, MODES, FAR_QUEUES, *available()])
         if close:
             raise UserError(f"{where}: unknown section [{section}]", f"did you mean [{close}]?")
         return {}

@@ -52,6 +52,10 @@ def _incast(scenario: Scenario) -> plans.Plan:
     return plans.Incast(scenario.senders)
 
 
+def _tor(scenario: Scenario) -> plans.Plan:
+    return plans.BehindTor(scenario.senders)
+
+
 def _dumbbell(scenario: Scenario) -> plans.Plan:
     return plans.Dumbbell(scenario.senders, right=scenario.applications)
 
@@ -69,6 +73,7 @@ def _fat_tree(scenario: Scenario) -> plans.Plan:
 
 TOPOLOGIES: dict[str, Callable[[Scenario], plans.Plan]] = {
     "incast": _incast,
+    "tor": _tor,
     "dumbbell": _dumbbell,
     "leafspine": _leaf_spine,
     "fattree": _fat_tree,
@@ -178,6 +183,12 @@ class Scenario:
     def plan(self) -> plans.Plan:
         """The network's plan: which hosts send and receive, and where the bottleneck is."""
         return TOPOLOGIES[self.topology](self)
+
+    @property
+    def far_queue(self) -> str:
+        """The line of the configuration about the bottleneck where no agent sees it; "": one does."""
+        port = self.plan.far_port
+        return f"{port} = rate {self.rate_mbit:g}mbit buffer {self.buffer_bytes}" if port else ""
 
     @property
     def settings(self) -> dict[str, Any]:

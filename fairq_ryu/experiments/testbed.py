@@ -21,13 +21,14 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.free_ports import free_port
 from fairq_ryu.experiments.hostcc.hosts import HostTcp
+from fairq_ryu.experiments.measure.hidden import HiddenQueue
 from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
 from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
 from mininet_topos.commands import CommandError, child_setup, end_process, run
 from mininet_topos.patience import patient
-from mininet_topos.plans import Dumbbell, FatTree, Incast, LeafSpine
+from mininet_topos.plans import BehindTor, Dumbbell, FatTree, Incast, LeafSpine
 
 CONNECT_SECONDS = 30.0
 """Time limit until the controller listens, and from then until all switches and agents are connected."""
@@ -97,7 +98,8 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
     """
     where.mkdir(parents=True, exist_ok=True)
     asked = where / "scenario.conf"
-    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n")
+    far = f"[far_queues]\n{scenario.far_queue}\n" if scenario.far_queue else ""
+    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n{far}")
     return [asked] if given is None else [asked, given]
 
 
@@ -126,6 +128,8 @@ class Testbed:
         self.workers: list[Worker] = []
         self.has_agents = self._policy != BARE
         self._taildrop: Any = None
+        self.hidden: HiddenQueue | None = None
+        """the bottleneck's queue, where no agent sees it"""
         self.tcp = HostTcp(self.scenario)
         """the TCP of all hosts"""
 
@@ -148,10 +152,12 @@ class Testbed:
         if self.has_agents:
             self._wait(self._connected, "switches and agents to connect to the controller")
         else:
-            for switch in self._net.switches:
+            for switch in self._bridges:
                 run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch.name, "actions=NORMAL"])
         if not self.scenario.batch_loss:
             self._start_taildrop()
+        if self.scenario.plan.far_port:
+            self.hidden = HiddenQueue(self.bottleneck()[1], self.scenario.buffer_bytes)
 
     def _start_controller(self, port: int) -> None:
         # A free port for REST too: another controller may use the default one.
@@ -215,7 +221,8 @@ class Testbed:
             switch=FairQSwitch,
             build=False,
         )
-        settings = ["--config-file", str(self._config_file)] if self._config_file is not None else []
+        files = config_files(self.scenario, self.logs, self._config_file)
+        settings = [word for file in files for word in ("--config-file", str(file))]
         for switch in self._net.topo.switches():
             self._net.topo.nodeInfo(switch).update(
                 agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings, way=self.scenario.way
@@ -245,7 +252,7 @@ class Testbed:
 
         limits = {
             intf.name: int(intf.params["buffer"])
-            for switch in self._net.switches
+            for switch in self._bridges
             for intf in switch.intfs.values()
             if switch.datapath == "user" and getattr(intf, "shallow", False)
         }
@@ -271,11 +278,11 @@ class Testbed:
         return self._ask("/v1/health") is not None
 
     def _connected(self) -> bool:
-        for switch in self._net.switches:
+        for switch in self._bridges:
             if not switch.agentRunning():
                 raise RunError(f"the agent of {switch.name} ended: see {self.logs}/agent-{switch.name}.log")
         # The controller knows at once; Open vSwitch updates `is_connected` every five seconds.
-        health, wanted = self._ask("/v1/health"), len(self._net.switches)
+        health, wanted = self._ask("/v1/health"), len(self._bridges)
         bridges = 0 if self.scenario.way == "windows" else wanted
         if health is None or (health["bridges"], health["agents"]) != (bridges, wanted):
             return False
@@ -294,6 +301,13 @@ class Testbed:
             if time.monotonic() > deadline:
                 raise RunError(f"waited {limit:g} s without success for {what}: see the logs in {self.logs}")
             time.sleep(0.1)
+
+    @property
+    def _bridges(self) -> list[Any]:
+        """The switches that are ours."""
+        from mininet_topos.switch import FairQSwitch
+
+        return [each for each in self._net.switches if isinstance(each, FairQSwitch)]
 
     # In use
 
@@ -372,13 +386,15 @@ class Testbed:
                 trouble.append(str(error) or type(error).__name__)
 
         attempt(lambda: end_all(self.workers))
+        if self.hidden is not None:
+            attempt(self.hidden.close)
         if self._taildrop is not None:
             attempt(self._taildrop.close)
         if self._net is not None:
             from mininet_topos.delays import end_lines
             from mininet_topos.switch import end_agents
 
-            attempt(lambda: end_agents(self._net.switches))
+            attempt(lambda: end_agents(self._bridges))
             attempt(lambda: end_lines(self._net.links))
             for switch in self._net.switches:
                 attempt(lambda switch=switch: switch.stop(deleteIntfs=False))  # type: ignore[misc]
@@ -421,6 +437,7 @@ def _topology(scenario: Scenario, cc: str) -> Any:
     from mininet_topos.fat_tree import FatTreeTopo
     from mininet_topos.incast import IncastTopo
     from mininet_topos.leaf_spine import LeafSpineTopo
+    from mininet_topos.tor import TorTopo
 
     plan = scenario.plan
     options = {
@@ -429,6 +446,8 @@ def _topology(scenario: Scenario, cc: str) -> Any:
         "cc": cc or scenario.cc,
         "rtt": scenario.rtt_ms,
     }
+    if isinstance(plan, BehindTor):
+        return TorTopo(n=plan.n, **options)
     if isinstance(plan, Incast):
         return IncastTopo(n=plan.n, **options)
     if isinstance(plan, Dumbbell):

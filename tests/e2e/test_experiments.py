@@ -41,6 +41,22 @@ def run(out, scenario, *settings, policy="droptail", config="", pictures=True):
     return found if "," in policy else found[0]
 
 
+def test_a_queue_that_no_agent_sees_is_governed_from_behind(tmp_path):
+    """The drops are those of the port of the top-of-rack switch, as tc counts them there."""
+    small = ("senders=6", "elephants=3", "mice_per_sender=2", "rounds=4", "warmup_s=1", "elephants_only_s=0")
+    plain, governed = run(
+        tmp_path / "out", "incast-tor", "floor=no", "rate_mbit=20", "buffer_bytes=60000", *small,
+        policy="droptail,fairq", pictures=False,
+    )  # fmt: skip
+    queues = [each["queue"] for each in (plain, governed)]
+    assert all(each["port"] == "tor-eth7" for each in queues)
+    assert plain["queue"]["qdisc_drops"] > 0 and plain["queue"]["rounds"]["acks_rewritten"] == 0
+    assert governed["queue"]["qdisc_drops"] < plain["queue"]["qdisc_drops"]
+    assert governed["queue"]["rounds"]["acks_rewritten"] > 0
+    assert governed["queue"]["rounds"]["mean_bytes"] < plain["queue"]["rounds"]["mean_bytes"]
+    assert governed["mice"]["unfinished"] == 0
+
+
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 3 MB."""

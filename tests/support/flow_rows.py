@@ -70,7 +70,7 @@ class FlowRows:
         own = flow_key(key, directed=True).dir
         for direction, port in ((own, there), (1 - own, back)):
             end = state.dir[direction]
-            end.ifindex, end.flags, end.packets = 100 + port if port else 0, flags, packets
+            end.out.ifindex, end.flags, end.packets = 100 + port if port else 0, flags, packets
             end.last_ns, end.mss, end.wscale = int(last * 1e9), 1460, 7
             for name, value in more.items():
                 setattr(end, name, value)

@@ -12,6 +12,6 @@ def queues(topo):
     for _, _, info in topo.links(withInfo=True):
         if "rate" in info:
             for node, port in ((info["node1"], info["port1"]), (info["node2"], info["port2"])):
-                if topo.isSwitch(node):
+                if topo.isSwitch(node) and info.get("at") in (None, node):
                     found[node, port] = (info["rate"], info["buffer"])
     return found

@@ -76,10 +76,15 @@ class Switch:
     ports: dict[int, BridgePort]
     program: LoadedProgram
 
-    def leave(self, port: int, what: Segment | bytes, segments: Segments | None = None) -> bytes:
-        """A frame leaves by a port; returns it as it left. ``segments``: it is a packet of several."""
+    def leave(
+        self, port: int, what: Segment | bytes, segments: Segments | None = None, arrived: int | None = None
+    ) -> bytes:
+        """A frame leaves by a port; returns it as it left. ``segments``: it is a packet of several.
+        ``arrived``: the port by which it has arrived, as the kernel's datapath knows it.
+        """
         frame = what.frame() if isinstance(what, Segment) else what
-        result = self.program.run(frame, self.ports[port].ifindex, segments=segments)
+        by = 0 if arrived is None else self.ports[arrived].ifindex
+        result = self.program.run(frame, self.ports[port].ifindex, segments=segments, arrived_by=by)
         assert result.verdict == UNSPEC
         return result.packet
 

@@ -119,7 +119,7 @@ def test_all_that_two_hosts_send_belongs_to_them(switch: Switch, seed: int) -> N
 
     found = switch.flow(flow.data_key)
     assert found is not None
-    assert [each.ifindex for each in found] == [switch.ports[2].ifindex, switch.ports[1].ifindex]
+    assert [each.out.ifindex for each in found] == [switch.ports[2].ifindex, switch.ports[1].ifindex]
     for side, direction in zip(("client", "server"), found, strict=True):
         assert direction.flags & C["FQ_FIN"], side
         assert direction.seq_next == (isn[side] + ends[side].size + 2) % WRAP

@@ -80,7 +80,7 @@ def fall_silent(switch: Switch, flow: Connection) -> None:
     key = flow_key(flow.data_key)
     entry = window.flows.get(key)
     for direction in entry.dir:
-        direction.epoch = direction.sharing_epoch = direction.young_epoch = 0
+        direction.out.epoch = direction.out.sharing_epoch = direction.out.young_epoch = 0
     window.flows.set(key, entry)
     ifindex = switch.ports[PORT].ifindex
     window._port_states.set(c_uint32(window.slots[ifindex]), layout.fq_port(ifindex=ifindex))
@@ -335,11 +335,11 @@ def test_what_a_law_granted_before_a_rule_is_forgotten(switch: Switch) -> None:
     (flow,) = opened(switch, 1)
     assert flow.granted() == 60_000
     granted = switch.flow(flow.data_key)
-    assert granted is not None and granted[0].granted == 60_000
+    assert granted is not None and granted[0].out.granted == 60_000
     switch.rule(flow.ack_key, 5_000)
     assert flow.granted() == 5_000
     granted = switch.flow(flow.data_key)
-    assert granted is not None and granted[0].granted == 0
+    assert granted is not None and granted[0].out.granted == 0
 
 
 def test_a_flow_that_has_ended_no_longer_shares_the_pool(switch: Switch) -> None:

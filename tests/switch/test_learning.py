@@ -26,13 +26,13 @@ def test_handshake_teaches_path_scale_and_mss(switch: Switch) -> None:
     found = switch.flow(flow.data_key)
     assert found is not None
     client, server = found
-    assert client.ifindex == index(switch, 2) and server.ifindex == 0
+    assert client.out.ifindex == index(switch, 2) and server.out.ifindex == 0
     assert not client.flags & KNOWN
     flow.syn_ack()
     found = switch.flow(flow.data_key)
     assert found is not None
     client, server = found
-    assert (client.ifindex, server.ifindex) == (index(switch, 2), index(switch, 1))
+    assert (client.out.ifindex, server.out.ifindex) == (index(switch, 2), index(switch, 1))
     assert (client.wscale, server.wscale) == (3, 9)
     assert (client.mss, server.mss) == (1400, 8960)
     assert client.flags & KNOWN and client.flags & WS and server.flags & KNOWN and server.flags & WS

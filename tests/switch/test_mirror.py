@@ -19,7 +19,7 @@ def ports(switch: Switch, flow: Connection) -> tuple[int, int]:
     found = switch.flow(flow.data_key)
     assert found is not None
     by_index = {port.ifindex: number for number, port in switch.ports.items()} | {0: 0}
-    return by_index[found[0].ifindex], by_index[found[1].ifindex]
+    return by_index[found[0].out.ifindex], by_index[found[1].out.ifindex]
 
 
 class Mirrored:

@@ -83,7 +83,7 @@ class QueueSwitch(Switch):
         """What the data of a connection leaves by."""
         found = self.flow(flow.data_key)
         assert found is not None
-        return int(found[0].ifindex)
+        return int(found[0].out.ifindex)
 
     def reset(self) -> None:
         super().reset()

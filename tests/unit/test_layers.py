@@ -17,6 +17,7 @@ MODEL, ERRORS, SETTING = "fairq_ryu.model", "fairq_ryu.errors", "fairq_ryu.setti
 LAW, LAWS = "fairq_ryu.law_spec", "fairq_ryu.laws.registry"
 QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
+FAR_QUEUE = "fairq_ryu.far_queue"
 TARGET = "fairq_ryu.controller_target"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
@@ -43,7 +44,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, PORT_SETTINGS}
+        | {LAW, QUEUE_LAW, PORT_SETTINGS, FAR_QUEUE}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
@@ -59,14 +60,14 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, TARGET}
+        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, TARGET}
         | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | {TARGET} | ours("policies.base"), set()),
+    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
     "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
-        {ERRORS, MODEL, QUEUE_LAW, SETTING, "mininet_topos"}
+        {ERRORS, MODEL, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
         | ours(
             "client",
             "config",
@@ -74,6 +75,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "policies.base",
             "agent.layout",
             "agent.libbpf",
+            "agent.programs.queue",
             "agent.programs.taildrop",
             "agent.status",
         ),
@@ -90,7 +92,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     ),
     "fairq_ryu/control/operations": (
         BELOW
-        | {QUEUE_LAW, "ryu"}
+        | {QUEUE_LAW, FAR_QUEUE, "ryu"}
         | ours("channel", "config", "fabric", "policies")
         | control("agents", "paths", "reports", "windows")
     ),
@@ -100,7 +102,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, FAR_QUEUE}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),
@@ -135,6 +137,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/law_spec.py": set(),
     "fairq_ryu/queue_law_spec.py": set(),
     "fairq_ryu/port_settings.py": set(),
+    "fairq_ryu/far_queue.py": set(),
     "fairq_ryu/controller_target.py": {ERRORS},
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},

@@ -12,7 +12,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 10
+#define FQ_LAYOUT_VERSION 11
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -62,6 +62,13 @@
 #define FQ_TX_QUEUE      2147483648
 #define FQ_TX_QUEUE_BITS 8
 
+/*
+ * The far queue of a port, in the switch above it (far.bpf.c), has the id FQ_FAR | ifindex, by which it is known
+ * like a port. An id with FQ_TX_QUEUE is that of a transmit queue, whatever else is in it.
+ */
+#define FQ_FAR     1073741824
+#define FQ_NO_SLOT 4294967295
+
 /* A law grants no window: the ACK stays as it is. */
 #define FQ_NO_WINDOW 4294967295
 
@@ -82,6 +89,8 @@
 #define FQ_UNPROVEN   8192  /* ... before its handshake was complete */
 #define FQ_ECN        16384 /* ECN as in RFC 3168: ECE echoes a mark, CWR answers */
 #define FQ_SIGNED     32768 /* its segments are signed (TCP-MD5, TCP-AO): whoever alters one loses it */
+/* FQ_BEGUN and FQ_UNPROVEN of the law of its far queue are so many bits above those of its port. */
+#define FQ_FAR_FLAGS  4
 
 /* Steps of a handshake at which a law may count a direction. */
 #define FQ_OPENING_SYN     1 /* its SYN has left */
@@ -135,6 +144,8 @@ struct fq_config {
 	__u32 flow_laws;  /* number of ports whose law has FQ_LAW_FLOWS: likewise */
 	__u32 copies;     /* number of rules for copies: 0 spares SYN, FIN and RST a lookup */
 	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
+	__u32 far;      /* number of far queues: likewise */
+	__u32 pad;
 };
 
 /*
@@ -169,19 +180,31 @@ struct fq_round {
 	__u32 pad;
 };
 
+/*
+ * A queue that a direction of a connection passes, and where it counts there: a port or transmit queue by which it
+ * leaves, or the far queue of the port by which it arrives.
+ */
+struct fq_place {
+	__u32 ifindex;       /* of the port, or id of the queue; 0: not seen */
+	__u32 slot;          /* of that; it may be out of date, or one that nobody has */
+	__u32 epoch;         /* time bucket it is counted in as active; 0: not counted */
+	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
+	__u32 young_epoch;   /* likewise, as one that has sent little (las) */
+	__u32 granted; /* by the law there: bytes that this direction may have under way; 0: none yet */
+};
+
 /* State of one direction of a connection: of the segments that its sender sends. */
 struct fq_dir {
 	/* State of the addresses and ports; it stays when another connection uses them (rivals.h). */
-	__u64 last_ns;     /* last segment, CLOCK_MONOTONIC ns */
-	__u64 ruled_until; /* it has a rule of its own until then and takes no share of the pool */
-	__u32 ifindex;     /* port by which it leaves; 0: not seen */
-	__u32 slot;        /* of that port; it may be out of date */
-	__u32 epoch;       /* time bucket it is counted in as active; 0: not counted */
-	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
-	__u32 young_epoch;   /* likewise, as one that has sent little */
-	__u32 alt_ifindex; /* another port by which it left since it last left by ifindex; 0: none */
+	__u64 last_ns; /* last segment, CLOCK_MONOTONIC ns */
+	__u64 ruled_until; /* it has a rule of its own until then and takes no share of its port's pool */
+	struct fq_place out; /* the port by which it leaves */
+	struct fq_place
+		far; /* the far queue of the port by which it arrives; slot FQ_NO_SLOT: that has none */
+	__u32 alt_ifindex; /* another port by which it left since it last left by that; 0: none */
 	__u32 alt_from;    /* seq_next when it first left by that port */
 	__u32 alt_epoch;   /* time bucket in which it first left by that port */
+	__u32 pad2;
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
 	__u64 packets;   /* data segments that left */
@@ -194,8 +217,7 @@ struct fq_dir {
 	__u32 edge;      /* the furthest right edge of a window that it has advertised */
 	__u32 tsval;     /* timestamps of the last segment that acknowledged no less than ack */
 	__u32 tsecr;
-	__u32 granted; /* by a law: bytes that this direction may have under way; 0: none yet */
-	__u32 rtt_ns;  /* from the other's SYN at the switch to its answer there; 0: not known */
+	__u32 rtt_ns; /* from the other's SYN at the switch to its answer there; 0: not known */
 	__u32 flags;
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
@@ -203,6 +225,7 @@ struct fq_dir {
 	__u8 pad;
 	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
+	__u32 pad3;
 	struct fq_round round;
 };
 
@@ -348,7 +371,10 @@ struct fq_counter {
 	__u64 rewritten;
 };
 
-/* The queue of a port (its root qdisc), by ifindex: written by the tracepoint programs only. */
+/*
+ * The queue of a port (its root qdisc), by ifindex: written by the tracepoint programs only. A far queue, by its id, is
+ * virtual (lib/virtual_queue.h): the program at tc ingress writes it, and its packets and bytes are those that arrived.
+ */
 struct fq_queue {
 	__u64 last_ns;       /* last enqueue or dequeue; 0: none yet */
 	__u64 byte_ns;       /* integral of the backlog over time up to last_ns, byte ns */
@@ -363,6 +389,17 @@ struct fq_queue {
 	__u16 state;  /* FQ_CNG or FQ_NOM, by the port's thresholds */
 	__u16 bridge; /* number of the port's bridge among those of the agent */
 	__u32 slot;   /* of the port */
+	__u64 rate; /* of a far queue: it drains by so many bytes/s; 0: it changes at its events only */
+	__u32 rest; /* ... and has drained by so many millionths of a byte beyond its backlog */
+	__u32 pad;
+};
+
+/* The far queue of a port, by slot: all but `lock` and `ticked_ns` written by the agent only. */
+struct fq_far_queue {
+	__u32 lock;      /* of its fq_queue; struct bpf_spin_lock, which is as large */
+	__u32 limit;     /* bytes that it holds */
+	__u64 rate;      /* bytes/s; 0: there is none in this slot */
+	__u64 ticked_ns; /* its law was due last */
 };
 
 /*

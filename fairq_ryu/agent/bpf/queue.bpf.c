@@ -9,40 +9,18 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "laws/law.h"
 #include "laws/queue_sfb.h"
 #include "layout.h"
-#include "lib/activity.h"
 #include "lib/core_types.h"
 #include "lib/flow_map.h"
 #include "lib/histogram.h"
-#include "lib/port_maps.h"
+#include "lib/law_tick.h"
 #include "lib/queue_law_maps.h"
 #include "lib/queue_map.h"
-#include "lib/threshold_maps.h"
+#include "lib/threshold_events.h"
 #include "lib/traced_packet.h"
 #include "lib/tx_queue_id.h"
 #include "verifier.h"
-
-/* By ifindex. The agent sets the size before it loads the program. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_histogram);
-} histograms SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 65536);
-} threshold_events SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_ring_count);
-} event_count SEC(".maps");
 
 #define TC_H_ROOT     0xFFFFFFFFU
 #define TC_H_MINOR    0xFFFFU
@@ -50,75 +28,6 @@ struct {
 #define QDISC_PER_CPU 0x20U
 /* Packets that one dequeue may hand over together; further ones are not counted. */
 #define MAX_BULK      256
-
-/* If the backlog has crossed a threshold, send the agent an event. */
-static __noinline int report_crossing(struct fq_queue *st, __u32 ifindex)
-{
-	const struct fq_threshold *t = bpf_map_lookup_elem(&thresholds, &ifindex);
-	struct fq_threshold_event *event;
-	struct fq_ring_count *count;
-	__u32 zero = 0, state;
-
-	if (!st || !t || !t->cng)
-		return 0;
-	state = st->state;
-	if (st->backlog >= t->cng)
-		state = FQ_CNG;
-	else if (st->backlog <= t->nom)
-		state = FQ_NOM;
-	if (state == st->state)
-		return 0;
-	st->state = state;
-	event = bpf_ringbuf_reserve(&threshold_events, sizeof(*event), 0);
-	count = bpf_map_lookup_elem(&event_count, &zero);
-	if (!event) {
-		if (count)
-			__sync_fetch_and_add(&count->lost, 1);
-		return 0;
-	}
-	if (count)
-		__sync_fetch_and_add(&count->sent, 1);
-	event->ns = st->last_ns;
-	event->ifindex = ifindex;
-	event->state = state;
-	event->backlog = st->backlog;
-	event->pad = 0;
-	bpf_ringbuf_submit(event, 0);
-	return 0;
-}
-
-/* Run the law of a port if it is due. */
-static __noinline int run_law(struct fq_queue *st, __u32 ifindex)
-{
-	struct fq_law_input in = {};
-	struct fq_law_state *state;
-	struct fq_port_law *law;
-	struct fq_config *cfg;
-	struct fq_port *port;
-	__u32 zero = 0, slot, epoch;
-
-	if (!st)
-		return 0;
-	slot = st->slot;
-	law = bpf_map_lookup_elem(&port_laws, &slot);
-	state = bpf_map_lookup_elem(&law_states, &slot);
-	in.now_ns = st->last_ns;
-	if (!law || !state || law->expires_ns <= in.now_ns)
-		return 0;
-	if (state->last_ns && in.now_ns - state->last_ns < law->law.interval_ns)
-		return 0;
-	cfg = bpf_map_lookup_elem(&config, &zero);
-	port = port_in(slot, ifindex);
-	if (!cfg || !port || !cfg->bucket_ns)
-		return 0;
-	epoch = in.now_ns / cfg->bucket_ns;
-	in.byte_ns = st->byte_ns;
-	in.backlog = st->backlog;
-	in.flows = counted_flows(port->sharing, epoch);
-	in.young = counted_flows(port->young, epoch);
-	law_tick(&law->law, state, &in);
-	return 0;
-}
 
 /*
  * Take over what the qdisc has counted since the last event. Counting events instead loses packets: the kernel

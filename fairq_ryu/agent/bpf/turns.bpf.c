@@ -86,8 +86,8 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	if (!law || !state || !port || !cfg || !cfg->bucket_ns)
 		return HAS_ROOM;
 	epoch = now / cfg->bucket_ns;
-	room.flows = counted_flows(port->sharing, epoch);
-	young = law->law.young_bytes ? counted_flows(port->young, epoch) : 0;
+	room.flows = counted_flows(port, SHARING, epoch);
+	young = law->law.young_bytes ? counted_flows(port, YOUNG, epoch) : 0;
 	t->first = turns_first_window(&law->law, state, room.flows + 1, young + 1);
 	t->floor = turns_floor(&law->law, state, room.flows, young);
 	t->hold_ns = turns_hold(&law->law, state);

@@ -36,6 +36,7 @@
 
 #include "lib/law_flows.h"
 #include "lib/connection.h"
+#include "lib/far_place.h"
 #include "lib/handed_on.h"
 #include "lib/on_wire.h"
 #include "lib/rivals.h"
@@ -111,9 +112,11 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 			goto lower; /* open_connection() was called for the rival */
 	}
 	note_departure(ifindex, &s, wire_segments(skb), own, peer);
-	copy = own->ifindex != ifindex;
+	copy = own->out.ifindex != ifindex;
+	if (cfg->far && !copy)
+		note_arrivals(skb, s.epoch, own, peer);
 	if (!copy)
-		hand_on(skb, own->slot, s.now);
+		hand_on(skb, own->out.slot, s.now);
 	if (s.rst) {
 		if (!(own->flags & FQ_RST))
 			copy_segment(skb, &s);
@@ -172,7 +175,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		direction_began(&s, peer, own, cfg, s.dir);
 	}
 lower:
-	if (s.ack && peer->ifindex)
+	if (s.ack && peer->out.ifindex)
 		lower_window(skb, &s, queues ? ifindex : skb->ifindex, cfg, own, peer);
 	return TC_ACT_UNSPEC;
 }

@@ -149,7 +149,7 @@ class BridgePrograms(BridgePorts):
         takes_turns = law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]
         if several or port in self._observed or not takes_turns:
             self._stop_turns(ifindex)
-        elif self.turn_program.start(ifindex):
+        elif self._ports[port].far is None and self.turn_program.start(ifindex):
             self.turns.start(ifindex)
 
     def remove_law(self, port: int) -> None:
@@ -263,7 +263,8 @@ class BridgePrograms(BridgePorts):
         ifindex = self._ports[ofport].ifindex
         if thresholds is not None:
             self._thresholds[ofport] = thresholds
-            if ofport in self._observed:
+            # What a far queue has dropped never comes here.
+            if ofport in self._observed or self._ports[ofport].far is not None:
                 thresholds = thresholds._replace(drops=False)
         self.queues.set_thresholds(ifindex, thresholds)
         self.drops.report(ifindex, thresholds is not None and thresholds.drops)
@@ -410,7 +411,7 @@ class BridgePrograms(BridgePorts):
         """Send a frame out of a port, through its programs and its queue. False if it could not be sent."""
         owner, number = self._owner(port)
         known = owner.ports.get(number)
-        return known is not None and self.host.frames.send(known.name, frame)
+        return known is not None and known.far is None and self.host.frames.send(known.name, frame)
 
     def untagged_vlan(self, port: int) -> int:
         """The VLAN of frames that have no tag at a port; 0: none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fairq_ryu.agent.far_ports import far_limits
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.tc import EGRESS, INGRESS
@@ -30,7 +31,7 @@ class BridgePorts:
 
     def close(self) -> None:
         """Detach from every port. A second call does nothing."""
-        for ofport in list(self._ports):
+        for ofport in reversed(list(self._ports)):
             self.remove_port(ofport)
         for ifindex in list(self._devices):
             self.remove_device(ifindex)
@@ -46,11 +47,18 @@ class BridgePorts:
 
     def add_port(self, port: BridgePort) -> None:
         """Start on a port. Raises :class:`BpfError`; then nothing is left on the port."""
-        self.host.add_port(port.ifindex, self.number, port.ofport in self._observed)
+        observed = port.ofport in self._observed
+        if port.far is not None:
+            self.host.add_far_queue(port.ifindex, self.number, observed)
+            self.host.far.set_limits(port.ifindex, far_limits(port))
+        else:
+            self.host.add_port(port.ifindex, self.number, observed)
         self._ports[port.ofport] = port
 
     def update_port(self, port: BridgePort) -> None:
         """Store a port whose link state, speed or name has changed."""
+        if port.far is not None:
+            self.host.far.set_limits(port.ifindex, far_limits(port))
         self._ports[port.ofport] = port
 
     def set_vlans(self, untagged: Mapping[int, int]) -> None:
@@ -64,7 +72,11 @@ class BridgePorts:
 
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
-        self.host.remove_port(self._ports.pop(ofport).ifindex)
+        port = self._ports.pop(ofport)
+        if port.far is not None:
+            self.host.remove_far_queue(port.ifindex)
+        else:
+            self.host.remove_port(port.ifindex)
 
     @property
     def devices(self) -> dict[int, WindowDevice]:

@@ -119,9 +119,10 @@ class FlowMap:
         for row in range(len(keys) // width):
             flow = layout.fq_flow.from_buffer_copy(flows, row * size)
             for each in flow.dir:
-                each.epoch = each.sharing_epoch = each.young_epoch = 0
+                for place in (each.out, each.far):
+                    place.epoch = place.sharing_epoch = place.young_epoch = 0
             # Other interfaces belong to another network, in which addresses may be the same.
-            if any(device_of(each.ifindex) in ports for each in flow.dir):
+            if any(device_of(each.out.ifindex) in ports for each in flow.dir):
                 entered += self.map.add(layout.fq_flow_key.from_buffer_copy(keys, row * width), flow)
         return entered
 
@@ -234,7 +235,7 @@ def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], no
     direction, ``ofports`` the bridge's ports by ifindex.
     """
     flags = own.flags
-    if own.ifindex not in ofports or not knows_segment(own):
+    if own.out.ifindex not in ofports or not knows_segment(own):
         return SegmentState(key, False)
     scaled = flags & peer.flags & _C["FQ_WS"]
     timestamps: bool | None = bool(flags & _C["FQ_TS"])
@@ -243,7 +244,7 @@ def segment_state(key: FlowKey, own: Any, peer: Any, ofports: dict[int, int], no
     return SegmentState(
         key=key,
         found=True,
-        port=ofports[own.ifindex],
+        port=ofports[own.out.ifindex],
         seq_next=own.seq_next,
         ack=own.ack,
         window=own.window,
@@ -302,7 +303,7 @@ def _encode(
     rows and their records.
     """
     own = flows["dir"][:, side]
-    ports = port_numbers(own["ifindex"], ofports)
+    ports = port_numbers(own["out"]["ifindex"], ofports)
     here = ports != 0
     keys, own, both, ports = keys[here], own[here], flows["dir"][here], ports[here]
     # An end has acknowledged something only if it has answered the other's SYN or SYN-ACK.

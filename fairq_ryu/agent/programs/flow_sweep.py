@@ -105,7 +105,7 @@ class FlowSweep:
 
     def _seen(self, flows: Rows, ofports: dict[int, int]) -> Seen:
         ends = flows["dir"]
-        ports, flags = port_numbers(ends["ifindex"], ofports), ends["flags"]
+        ports, flags = port_numbers(ends["out"]["ifindex"], ofports), ends["flags"]
         known = flags & _C["FQ_KNOWN"] != 0
         options = np.where(known, ends["mss"].astype(np.uint32) << 8 | ends["wscale"], 0)
         both = (

@@ -14,11 +14,13 @@ from typing import Protocol
 
 from fairq_ryu.agent import tcx
 from fairq_ryu.agent.egress_chain import programs_before
+from fairq_ryu.agent.far_ports import port_index
 from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.programs.copies import SegmentCopies
 from fairq_ryu.agent.programs.drops import DropProgram
+from fairq_ryu.agent.programs.far import FarProgram
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_laws import PortLaws
 from fairq_ryu.agent.programs.program import Program, ProgramLimits
@@ -84,9 +86,13 @@ class HostPrograms:
         self.queue_laws = QueueLawProgram(self._lib, self.window, self.queues, self.drops, limits.ports)
         self.turn_program = TurnProgram(self._lib, self.window, limits.ports)
         self.turns = Turns(self.turn_program)
+        self.far = FarProgram(self._lib, self.window, self.queues, limits.ports)
         try:
             # In the order in which they need each other.
-            programs = (self.window, self.copies, self.queues, self.drops, self.queue_laws, self.turn_program)
+            programs: tuple[Program, ...] = (
+                *(self.window, self.copies, self.queues, self.drops),
+                *(self.queue_laws, self.turn_program, self.far),
+            )
             for program in programs:
                 self._programs.append(program)
                 program.load()
@@ -147,6 +153,19 @@ class HostPrograms:
         self.laws.remove(ifindex)
         self._taken.discard(ifindex)
 
+    def add_far_queue(self, known: int, bridge: int, observed: bool) -> None:
+        """Keep the far queue with this id, of a port on which the programs run. Raises :class:`BpfError`;
+        then there is none.
+        """
+        if port_index(known) not in self._taken:
+            raise BpfError("its port is not watched")
+        self.far.start(known, bridge, observed)
+
+    def remove_far_queue(self, known: int) -> None:
+        """Keep it no longer. Its port may have been deleted already."""
+        self.laws.remove(known)
+        self.far.stop(known)
+
     def add_device(self, ifindex: int, bridge: int, point: int = EGRESS) -> None:
         """Lower the windows of ACKs that leave by a device. Raises :class:`BpfError`; then nothing is left on
         the device.
@@ -191,6 +210,7 @@ class HostPrograms:
         """
         # It makes the clsact qdisc. Without one, the others are off: they have no other place.
         restored = self.window.filter.restore(ifindex)
+        restored |= self.far.filter.restore(ifindex)
         for each in (self.turn_program, self.queue_laws, self.drops):
             with contextlib.suppress(NoPlaceError):
                 restored |= each.filter.restore(ifindex)

@@ -15,6 +15,8 @@ from fairq_ryu.agent.turn_queue import CAPACITY
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
 WINDOW_PRIORITY = 0xFA17
+# At ingress: before others, who may take packets away that have waited in the far queue all the same.
+FAR_PRIORITY = 0xFA
 # A packet that waits for its turn is not recorded before it leaves.
 TURN_PRIORITY = WINDOW_PRIORITY - 1
 # What a queue law drops has been recorded, and needs no room in the queue.

@@ -115,8 +115,8 @@ class QueueProgram(LoadedProgram):
         self._histograms = loaded.map("histograms", c_uint32, layout.fq_histogram)
         self.law_maps = QueueLawMaps(loaded)
         self._event_count = loaded.map("event_count", c_uint32, layout.fq_ring_count)
-        events = loaded.map("threshold_events", c_uint32, layout.fq_threshold_event)
-        self._ring = RingBuffer(self._lib, events, self._on_event)
+        self._events = loaded.map("threshold_events", c_uint32, layout.fq_threshold_event)
+        self._ring = RingBuffer(self._lib, self._events, self._on_event)
         self._write_config()
         loaded.attach("fq_enqueue")
         loaded.attach("fq_dequeue")
@@ -134,6 +134,12 @@ class QueueProgram(LoadedProgram):
                     sfb=self._sfb,
                 ),
             )
+
+    @property
+    def event_maps(self) -> dict[str, int]:
+        """The maps that another program needs which keeps queues: their file descriptors, by name."""
+        kept = (self.config, self.threshold_map, self._histograms, self._events, self._event_count)
+        return {table.name: table.fd for table in kept}
 
     def set_laws(self, count: int) -> None:
         """The number of ports with a law; 0 spares every packet a lookup."""

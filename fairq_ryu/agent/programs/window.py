@@ -70,6 +70,7 @@ class WindowProgram(FilterProgram):
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
         self._bridges: dict[int, int] = {}
+        self._far: set[int] = set()
         self._copy_rules = 0
         self._queues: dict[int, tuple[int, ...]] = {}
         self._created = 0  # flows entered in the map at ports that were removed, and by a dead agent
@@ -193,6 +194,7 @@ class WindowProgram(FilterProgram):
                 flow_laws=self._flow_laws,
                 copies=self._copy_rules,
                 suspects=self._suspects,
+                far=len(self._far),
             ),
         )
 
@@ -273,6 +275,25 @@ class WindowProgram(FilterProgram):
         self._flow_map.unanswered.forget_port(ifindex)
         self._ports.discard(ifindex)
 
+    def add_far(self, known: int, bridge: int, observed: bool) -> None:
+        """A port of a bridge has a far queue, known by this id: its rules and laws apply to ACKs of data that
+        arrives by that port. Raises :class:`BpfError`.
+        """
+        self.set_bridge(known, bridge)
+        self.observe(known, observed)
+        self._take_slot(known, known)
+        self._far.add(known)
+        self._write_config()
+
+    def remove_far(self, known: int) -> None:
+        """The far queue with this id has gone."""
+        self._clear_slot(known)
+        self._far.discard(known)
+        self._active.pop(known, None)
+        self._observed.discard(known)
+        self._bridges.pop(known, None)
+        self._write_config()
+
     def set_vlan(self, ifindex: int, vlan: int) -> None:
         """The VLAN of frames that leave by a port without a tag; 0: none."""
         if self._vlans.get(ifindex, 0) == vlan:
@@ -332,7 +353,12 @@ class WindowProgram(FilterProgram):
     @property
     def shared_maps(self) -> dict[str, int]:
         """The maps that the queue program uses as well: their file descriptors, by name."""
-        maps = (self._config, self._port_states, self.port_laws, self.law_states, self.flows, self.leaving)
+        return self.law_maps | {table.name: table.fd for table in (self.flows, self.leaving)}
+
+    @property
+    def law_maps(self) -> dict[str, int]:
+        """Likewise, those that run the ticks of a law."""
+        maps = (self._config, self._port_states, self.port_laws, self.law_states)
         return {table.name: table.fd for table in (*maps, self.queues, self.queue_checks)}
 
     @property

@@ -80,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
             args.certificate or _file(settings.value("agent", "certificate")),
             args.ca_cert or _file(settings.value("agent", "ca_cert")),
         ),
+        far_queues=settings.far_queues(),
     )
     return agent.run(options)
 

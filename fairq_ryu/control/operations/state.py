@@ -16,6 +16,7 @@ from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
+from fairq_ryu.far_queue import FAR, is_far
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
@@ -85,6 +86,7 @@ class ControllerState:
                     "port": port.port,
                     "name": inventory.name(port),
                     "role": inventory.role(port),
+                    "far_of": port.port - FAR if is_far(port.port) else None,
                     "flows": seen.flows,
                     "active": None if depth is None else depth.active,
                     "queue_bytes": None if depth is None else depth.backlog,

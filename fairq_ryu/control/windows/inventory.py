@@ -15,11 +15,14 @@ from dataclasses import dataclass, field
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
 from fairq_ryu.fabric.ways import Asked, Way, limits
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow.pipeline import Datapath
 
 UNKNOWN = "unknown"
 """The role of a port that nobody looks for links at."""
+FAR = "far"
+"""That of a far queue, which an agent lists beside the ports of its bridge."""
 
 
 @dataclass(eq=False)
@@ -120,13 +123,13 @@ class Inventory:
             yield dpid, self.ports(dpid)
 
     def ports(self, dpid: int) -> list[PortKey]:
-        """The ports of a bridge, in order: those that it lists itself, or else its agent."""
-        if self._of_fabric(dpid):
-            return self._fabric.topology.ports(dpid)
+        """The ports of a bridge, in order: those that it lists itself, or else its agent; and far queues."""
         bridge, link = self._beside.get(dpid), self._links.get(dpid)
-        numbers = set() if bridge is None else set(bridge.names)
-        if link is not None:
-            numbers.update(number for number, port in link.ports.items() if port.is_listed)
+        listed = [number for number, port in link.ports.items() if port.is_listed] if link is not None else []
+        if self._of_fabric(dpid):
+            far = (PortKey(dpid, number) for number in sorted(filter(is_far, listed)))
+            return [*self._fabric.topology.ports(dpid), *far]
+        numbers = {*listed, *(() if bridge is None else bridge.names)}
         return [PortKey(dpid, number) for number in sorted(numbers)]
 
     def name(self, port: PortKey) -> str:
@@ -141,8 +144,10 @@ class Inventory:
 
     def role(self, port: PortKey) -> str:
         """What a port leads to: a role of :class:`~fairq_ryu.fabric.topology.graph.PortRole`, or
-        :data:`UNKNOWN`.
+        :data:`UNKNOWN`; or :data:`FAR`.
         """
+        if is_far(port.port):
+            return FAR
         return str(self._fabric.topology.role(port)) if self._of_fabric(port.dpid) else UNKNOWN
 
     def _of_fabric(self, dpid: int) -> bool:

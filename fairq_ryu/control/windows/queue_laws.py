@@ -17,6 +17,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.model import PortKey, PortMode, QueueSample
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.policies.base import Policy, queue_law
@@ -86,6 +87,8 @@ class QueueLaws(WindowPart):
         """The law that a port should have; None: none."""
         if not self._engine.acts(key) or not sample.limit or not sample.rate:
             return None
+        if is_far(key.port):
+            return None  # its packets have left it
         policy = self._engine.policy_of(key)
         spec = self._law_of(policy, key)
         if spec is None and self._beside is not None:

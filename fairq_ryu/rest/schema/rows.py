@@ -40,9 +40,12 @@ class PortRow(Row):
     dpid: Dpid = described("dpid of the switch")
     port: PortNumber = described("OpenFlow port number")
     name: str = described("name of the interface")
-    role: Literal["host", "link", "undecided", "unknown"] = described(
+    role: Literal["host", "link", "undecided", "unknown", "far"] = described(
         "`host`, `link` (to another switch) or `undecided`; `unknown`: nobody looks for links, because the "
-        "switch is not governed by paths"
+        "switch is not governed by paths; `far`: no port of the switch, but a queue in the switch above it"
+    )
+    far_of: PortNumber | None = described(
+        "port by which the data of a far queue arrives; null: it is no far queue"
     )
     flows: Count = described(
         "number of flows (directions of connections) whose data leaves through this port"

@@ -105,7 +105,7 @@ def test_the_port_of_a_transmit_queue():
     agent = Agent()
     for at in (1.0, 2.0):
         agent.sends(KEYS[0], 2, at)
-        agent.alter(KEYS[0], lambda flow, own: setattr(flow.dir[own], "ifindex", tx_queue_id(102, 3)))
+        agent.alter(KEYS[0], lambda flow, own: setattr(flow.dir[own].out, "ifindex", tx_queue_id(102, 3)))
         agent.sweep(at)
     assert agent.counts(2) == (1, 1)
 
@@ -120,7 +120,7 @@ def test_flows_are_known_again_in_any_order_and_part():
             flows = np.zeros(len(part), np.dtype(layout.fq_flow))
             flows["dir"]["packets"][:, 1] = 1
             flows["dir"]["last_ns"][:, 1] = (1 + second) * 10**9
-            flows["dir"]["ifindex"][:, 1] = [7 + (key == keys[0]) for key in part]
+            flows["dir"]["out"]["ifindex"][:, 1] = [7 + (key == keys[0]) for key in part]
             found.observe(b"".join(part), flows)
         found.end()
         expected = [(0, 0), (0, 0)] if not second else [(3, 3), (1, 1)]

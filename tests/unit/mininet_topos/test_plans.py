@@ -14,11 +14,14 @@ from mininet_topos.dumbbell import DumbbellTopo
 from mininet_topos.fat_tree import FatTreeTopo
 from mininet_topos.incast import IncastTopo
 from mininet_topos.leaf_spine import LeafSpineTopo
+from mininet_topos.plain import PlainSwitch
+from mininet_topos.tor import TorTopo
 from tests.support.topologies import neighbours, queues
 
 ROOT = Path(__file__).parents[3]
 FILES = {
     "incast": "incast.py",
+    "tor": "tor.py",
     "dumbbell": "dumbbell.py",
     "leafspine": "leaf_spine.py",
     "fattree": "fat_tree.py",
@@ -80,6 +83,17 @@ def test_only_switches_without_loops_are_standalone(topo):
     loops = len(links) >= len(topo.switches())  # a connected graph with more edges than a tree has
     assert not (loops and "standalone" in modes)
     assert modes == ({"standalone"} if isinstance(topo, DumbbellTopo) else {"secure"})
+
+
+def test_behind_a_top_of_rack_switch_only_its_own_port_is_shallow():
+    topo = TorTopo(n=3, rate=50, buffer=30_000)
+    assert neighbours(topo, "tor") == {1: ("h1", 0), 2: ("h2", 0), 3: ("h3", 0), 4: ("s1", 1)}
+    assert neighbours(topo, "s1") == {1: ("tor", 4), 2: ("r", 0)}
+    assert queues(topo) == {("tor", 4): (50, 30_000)}
+    assert topo.nodeInfo("tor")["cls"] is PlainSwitch and "cls" not in topo.nodeInfo("s1")
+    shape = plans.BehindTor(3)
+    assert (shape.bottleneck, shape.far_port, shape.receiver) == (("tor", "s1"), "s1-eth1", "r")
+    assert plans.Incast(3).far_port == ""
 
 
 def test_a_dumbbell_is_wired_as_drawn():

@@ -51,13 +51,21 @@ static __always_inline void enter_bucket(__u64 *buckets, __u32 *counted, __u32 e
 	*counted = epoch;
 }
 
+/* The counts of a port. */
+enum { ACTIVE, SHARING, YOUNG };
+
 /*
- * Flows in a count. Without branches, which ONE_REGISTER keeps the compiler from restoring: with eight in a row the
- * verifier would walk 256 paths.
+ * Flows in a count of a port. Without branches, which ONE_REGISTER keeps the compiler from restoring: with eight in a
+ * row the verifier would walk 256 paths. Not inlined: the stack of its callers would be twice as large.
  */
-static __always_inline __u32 counted_flows(const __u64 *buckets, __u32 epoch)
+__noinline __u32 counted_flows(const struct fq_port *port, __u32 which, __u32 epoch)
 {
+	const __u64 *buckets;
 	__u64 n = 0;
+
+	if (!port)
+		return 0;
+	buckets = which == ACTIVE ? port->active : which == SHARING ? port->sharing : port->young;
 
 #pragma unroll
 	for (int i = 0; i < FQ_BUCKETS; i++) {
@@ -71,54 +79,61 @@ static __always_inline __u32 counted_flows(const __u64 *buckets, __u32 epoch)
 	return n;
 }
 
-/* Remove a direction from the counts of its port: it ended, or it has a rule of its own now. */
-__noinline int uncount(struct fq_dir *d, __u32 epoch)
+/* Remove a direction from the counts of a place: it is elsewhere now, or it has a rule of its own there. */
+__noinline int uncount_at(struct fq_place *place, __u32 epoch)
 {
 	struct fq_port *port;
 
-	if (!d)
+	if (!place)
 		return 0;
-	port = port_of(d);
+	port = port_of(place);
 	if (port) {
-		leave_bucket(port->active, &d->epoch, epoch);
-		leave_bucket(port->sharing, &d->sharing_epoch, epoch);
-		leave_bucket(port->young, &d->young_epoch, epoch);
+		leave_bucket(port->active, &place->epoch, epoch);
+		leave_bucket(port->sharing, &place->sharing_epoch, epoch);
+		leave_bucket(port->young, &place->young_epoch, epoch);
 	}
-	d->epoch = 0;
-	d->sharing_epoch = 0;
-	d->young_epoch = 0;
+	place->epoch = 0;
+	place->sharing_epoch = 0;
+	place->young_epoch = 0;
 	return 0;
 }
 
-/* Count a direction as active in this epoch. */
-__noinline int count_active(struct fq_dir *d, __u32 epoch)
+/* Remove a direction that has ended from all counts. */
+static __always_inline void uncount(struct fq_dir *d, __u32 epoch)
+{
+	uncount_at(&d->out, epoch);
+	uncount_at(&d->far, epoch);
+}
+
+/* Count a direction as active at a place in this epoch. */
+__noinline int count_active(struct fq_place *place, __u32 epoch)
 {
 	struct fq_port *port;
 
-	if (!d)
+	if (!place)
 		return 0;
-	port = port_of(d);
+	port = port_of(place);
 	if (port)
-		enter_bucket(port->active, &d->epoch, epoch);
+		enter_bucket(port->active, &place->epoch, epoch);
 	return 0;
 }
 
-/* Count a direction as one that uses its window; as young while it has sent less than `young_bytes`. */
-__noinline int count_sharing(struct fq_dir *d, __u32 epoch, __u32 young_bytes)
+/* Count a direction as one that uses its window at a place; `young`: as one that has sent little. */
+__noinline int count_sharing(struct fq_place *place, __u32 epoch, bool young)
 {
 	struct fq_port *port;
 
-	if (!d)
+	if (!place)
 		return 0;
-	port = port_of(d);
+	port = port_of(place);
 	if (!port)
 		return 0;
-	if (d->sharing_epoch != epoch)
-		enter_bucket(port->sharing, &d->sharing_epoch, epoch);
-	if (d->bytes >= young_bytes)
-		leave_bucket(port->young, &d->young_epoch, epoch);
-	else if (d->young_epoch != epoch)
-		enter_bucket(port->young, &d->young_epoch, epoch);
+	if (place->sharing_epoch != epoch)
+		enter_bucket(port->sharing, &place->sharing_epoch, epoch);
+	if (!young)
+		leave_bucket(port->young, &place->young_epoch, epoch);
+	else if (place->young_epoch != epoch)
+		enter_bucket(port->young, &place->young_epoch, epoch);
 	return 0;
 }
 

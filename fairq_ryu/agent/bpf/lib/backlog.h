@@ -9,7 +9,9 @@
  *   the qdisc was read, and no event since -> what was read is believed, for drain_ns again
  *
  * The tracepoints write fq_queue, the agent writes fq_queue_check: there is one writer for each, so an event that comes
- * while the agent reads the qdisc is never overwritten. Compiles for eBPF and for the host; the twin in Python is
+ * while the agent reads the qdisc is never overwritten. A virtual queue misses nothing, and drains between its packets.
+ *
+ * Compiles for eBPF and for the host; the twin in Python is
  * fairq_ryu/agent/programs/backlog.py.
  */
 #ifndef FAIRQ_BACKLOG_H
@@ -19,6 +21,7 @@
 
 #include "../laws/arithmetic.h"
 #include "../layout.h"
+#include "virtual_queue.h"
 
 /* The backlog, bytes. */
 static inline __attribute__((always_inline)) __u32
@@ -27,6 +30,8 @@ believed_backlog(const struct fq_queue *q, const struct fq_queue_check *c, __u64
 	__u64 since = q->last_ns;
 	__u32 backlog = q->backlog;
 
+	if (q->rate)
+		return virtual_backlog(q, now);
 	if (c->event_ns == since) {
 		since = c->ns;
 		backlog = c->backlog;
@@ -41,6 +46,8 @@ believed_byte_ns(const struct fq_queue *q, const struct fq_queue_check *c, __u64
 	__u64 since = q->last_ns, before = 0;
 	__u32 backlog = q->backlog;
 
+	if (q->rate)
+		return virtual_byte_ns(q, now);
 	if (c->event_ns == since) {
 		since = c->ns;
 		backlog = c->backlog;

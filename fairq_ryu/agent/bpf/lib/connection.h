@@ -24,6 +24,9 @@
 /* Too large for the stack. */
 static const struct fq_flow new_flow;
 
+/* What the laws of both places have noted of a direction that opens. */
+#define OPENING_FLAGS ((FQ_BEGUN | FQ_UNPROVEN) | (FQ_BEGUN | FQ_UNPROVEN) << FQ_FAR_FLAGS)
+
 /*
  * Enter the connection of a segment in the flow map, with its former state if it was silent; NULL if it is not to be
  * recorded.
@@ -67,7 +70,7 @@ static __always_inline void remember_syn(const struct segment *s, struct fq_dir 
 /* The connection is open: the offer of the SYN is in force. `ack`: acknowledged before any data. `agreed`: flags. */
 static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, __u32 agreed)
 {
-	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & (FQ_WS | FQ_BEGUN | FQ_UNPROVEN)) | agreed;
+	d->flags = FQ_KNOWN | FQ_SEQ | (d->flags & (FQ_WS | OPENING_FLAGS)) | agreed;
 	d->bytes = d->seq_next - (d->isn + 1); /* Fast Open */
 	d->packets = d->bytes > 0;
 	d->rewritten = 0;

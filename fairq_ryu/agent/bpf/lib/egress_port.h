@@ -13,6 +13,7 @@
 
 #include "../layout.h"
 #include "activity.h"
+#include "far_place.h"
 #include "parse.h"
 #include "window_maps.h"
 
@@ -26,12 +27,12 @@ __noinline int move_to_port(struct fq_dir *d, __u32 ifindex, __u32 epoch)
 
 	if (!d)
 		return 0;
-	counted = is_recent(d->epoch, epoch);
-	uncount(d, epoch);
-	set_port(d, ifindex);
+	counted = is_recent(d->out.epoch, epoch);
+	uncount_at(&d->out, epoch);
+	set_place(&d->out, ifindex);
 	d->alt_ifindex = 0;
 	if (counted)
-		count_active(d, epoch);
+		count_active(&d->out, epoch);
 	return 0;
 }
 
@@ -49,10 +50,10 @@ __noinline int seen_on_other_port(const struct segment *s, struct fq_dir *own, s
 
 	if (!s || !own || !peer)
 		return 0;
-	port = own->ifindex;
+	port = own->out.ifindex;
 	if (!find_port(port))
 		return move_to_port(own, ifindex, s->epoch);
-	if (port == peer->ifindex) {
+	if (port == peer->out.ifindex) {
 		if (peer->alt_ifindex)
 			move_to_port(peer, peer->alt_ifindex, s->epoch);
 		return move_to_port(own, ifindex, s->epoch);
@@ -75,15 +76,15 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 					   struct fq_dir *own, struct fq_dir *peer)
 {
 	own->last_ns = s->now;
-	if (own->ifindex == ifindex) {
+	if (own->out.ifindex == ifindex) {
 		own->alt_ifindex = 0;
-		if (!port_of(own)) /* another agent, or the port was added again */
-			set_port(own, ifindex);
-	} else if (!own->ifindex) {
-		set_port(own, ifindex);
+		if (!port_of(&own->out)) /* another agent, or the port was added again */
+			set_place(&own->out, ifindex);
+	} else if (!own->out.ifindex) {
+		set_place(&own->out, ifindex);
 	} else {
 		seen_on_other_port(s, own, peer, ifindex);
-		if (own->ifindex != ifindex)
+		if (own->out.ifindex != ifindex)
 			return; /* a mirror's copy, unless the direction turns out to have moved */
 	}
 	/* The payload of a SYN is counted when the SYN is answered. */
@@ -92,9 +93,12 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 	ADD(own->bytes, s->payload);
 	ADD(own->packets, segments);
 	/* Only a flow whose window can be lowered takes a share of the pool. */
-	if (own->epoch != s->epoch && own->flags & FQ_KNOWN &&
-	    !(own->flags & (FQ_FIN | FQ_RST | FQ_SIGNED)) && own->ruled_until <= s->now)
-		count_active(own, s->epoch);
+	if (!(own->flags & FQ_KNOWN) || own->flags & (FQ_FIN | FQ_RST | FQ_SIGNED))
+		return;
+	if (own->out.epoch != s->epoch && own->ruled_until <= s->now)
+		count_active(&own->out, s->epoch);
+	if (own->far.ifindex && own->far.epoch != s->epoch)
+		count_arriving(&own->far, s->epoch);
 }
 
 #endif

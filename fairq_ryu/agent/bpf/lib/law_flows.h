@@ -103,11 +103,11 @@ __noinline int law_flow_leaves(struct __sk_buff *skb, const struct segment *s,
 	__u32 slot;
 	bool again;
 
-	if (!s || !own || !peer || !(own->flags & FQ_KNOWN) || !port_of(own))
+	if (!s || !own || !peer || !(own->flags & FQ_KNOWN) || !port_of(&own->out))
 		return 0;
 	if (s->has_signature || own->flags & FQ_SIGNED)
 		return 0;
-	slot = own->slot;
+	slot = own->out.slot;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	if (!law || !(law->law.flags & FQ_LAW_FLOWS) || law->expires_ns <= s->now)
 		return 0;
@@ -115,7 +115,7 @@ __noinline int law_flow_leaves(struct __sk_buff *skb, const struct segment *s,
 	if (!f)
 		return 0;
 	again = own->flags & FQ_SEQ && (__s32)(s->seq + s->payload - own->seq_next) <= 0;
-	law_sent(&law->law, f, queue_backlog(own->ifindex, s->now), wire_bytes(skb), s->payload,
+	law_sent(&law->law, f, queue_backlog(own->out.ifindex, s->now), wire_bytes(skb), s->payload,
 		 common_mss(s, peer, own), again);
 	/* The answer to an echo is in new data (RFC 3168 section 6.1.2). */
 	if (f->answered == f->echoes || again || !(own->flags & FQ_ECN))
@@ -142,7 +142,7 @@ __noinline __u32 law_flow_grant(struct segment *s, const struct fq_dir *own,
 
 	if (!s || !own || !peer)
 		return FQ_NO_WINDOW;
-	slot = peer->slot;
+	slot = peer->out.slot;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state)

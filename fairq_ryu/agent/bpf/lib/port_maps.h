@@ -54,10 +54,10 @@ static __always_inline struct fq_port *port_in(__u32 slot, __u32 ifindex)
 	return port && ifindex && port->ifindex == ifindex ? port : NULL;
 }
 
-/* The port by which a direction leaves; NULL: it is none of the agent's. */
-static __always_inline struct fq_port *port_of(const struct fq_dir *d)
+/* The port, or far queue, of a place; NULL: it is none of the agent's. */
+static __always_inline struct fq_port *port_of(const struct fq_place *place)
 {
-	return port_in(d->slot, d->ifindex);
+	return port_in(place->slot, place->ifindex);
 }
 
 /* Add to a member of an entry that several CPUs may write at once. */

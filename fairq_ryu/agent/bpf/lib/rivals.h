@@ -22,6 +22,7 @@
 #include "../layout.h"
 #include "activity.h"
 #include "connection.h"
+#include "far_place.h"
 #include "flow_key.h"
 #include "port_law.h"
 #include "sequence.h"
@@ -66,9 +67,10 @@ static __always_inline void exchange(struct fq_dir *a, struct fq_dir *b)
 		x[i] = y[i];
 		y[i] = other;
 	}
-	if (!a->ifindex)
-		set_port(a, b->ifindex);
+	if (!a->out.ifindex)
+		set_place(&a->out, b->out.ifindex);
 	a->alt_ifindex = 0;
+	a->out.granted = a->far.granted = 0; /* to the other */
 }
 
 /* Take over the state that does not depend on the sequence numbers. */
@@ -132,7 +134,7 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		uncount(own, s->epoch);
 		uncount(peer, s->epoch);
 	} else if (opened) {
-		ifindex = s->syn ? own->ifindex : peer->ifindex; /* of the SYN-ACK */
+		ifindex = s->syn ? own->out.ifindex : peer->out.ifindex; /* of the SYN-ACK */
 		port = find_port(ifindex);
 		if (port)
 			ADD(port->handshakes, 1);
@@ -140,8 +142,8 @@ static __always_inline void promote(const struct segment *s, struct fq_dir *own,
 		if (own->flags & FQ_SIGNED) {
 			epoch = 0;
 		} else {
-			count_active(own, s->epoch);
-			count_active(peer, s->epoch);
+			count_at_places(own, s->epoch);
+			count_at_places(peer, s->epoch);
 		}
 		step = s->syn ? FQ_OPENING_SYN_ACK : FQ_OPENING_PROVEN;
 		law_direction_began(own, peer, step, epoch, s->now);
@@ -187,7 +189,7 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 	known = rival->flags & FQ_KNOWN;
 	if (!proven)
 		rival->last_ns = s->now;
-	set_port(rival, skb->ifindex);
+	set_place(&rival->out, skb->ifindex);
 	if (s->rst) {
 		set_flags(rival, FQ_RST);
 		set_flags(rival_peer, FQ_RST);

@@ -42,7 +42,7 @@ static __always_inline __u32 expected_tx_queue(struct __sk_buff *skb)
 /* The id of the queue by which a direction leaves. If that is another one than recorded, it is counted there. */
 static __always_inline __u32 tx_queue_of(struct __sk_buff *skb, struct fq_dir *own, __u32 epoch)
 {
-	__u32 device = skb->ifindex, here = own->ifindex, id = own->tx_queue;
+	__u32 device = skb->ifindex, here = own->out.ifindex, id = own->tx_queue;
 
 	if (!is_tx_queue_of(id, device))
 		id = is_tx_queue_of(here, device) ? here : expected_tx_queue(skb);

@@ -77,13 +77,13 @@ static __always_inline struct fq_port *find_port(__u32 ifindex)
 	return slot ? port_in(*slot, ifindex) : NULL;
 }
 
-/* Record the port by which a direction leaves. */
-static __always_inline void set_port(struct fq_dir *d, __u32 ifindex)
+/* A direction passes a port, or a far queue, with this index or id. */
+static __always_inline void set_place(struct fq_place *place, __u32 ifindex)
 {
 	const __u32 *slot = bpf_map_lookup_elem(&port_slots, &ifindex);
 
-	d->ifindex = ifindex;
-	d->slot = slot ? *slot : 0;
+	place->ifindex = ifindex;
+	place->slot = slot ? *slot : FQ_NO_SLOT;
 }
 
 /* Attempts to advance a number. If other CPUs were faster each time, the next segment advances it. */

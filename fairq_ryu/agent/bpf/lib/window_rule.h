@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Rules for receive windows: which rule applies to an ACK, what it grants, and the lowered window. */
+/* Rules for receive windows: which rules apply to an ACK, what they grant, and the lowered window. */
 #ifndef FAIRQ_WINDOW_RULE_H
 #define FAIRQ_WINDOW_RULE_H
 
@@ -13,30 +13,41 @@
 
 #include "../layout.h"
 #include "activity.h"
+#include "far_place.h"
 #include "own_rule.h"
 #include "parse.h"
 #include "port_law.h"
 #include "window_maps.h"
 
+/* Steps of a scale that no window has: the ACK stays as it is. */
+#define NO_STEPS 65536
+
+/* Both sides have sent the option (RFC 7323), and this is no SYN. */
+static __always_inline __u32 scale_of(const struct segment *s, const struct fq_dir *own,
+				      const struct fq_dir *peer)
+{
+	return !s->syn && own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
+}
+
 /*
- * The window that a rule grants a flow, in steps of its scale. `port` is the port by which its data leaves,
- * `peer` that direction. A flow that is not counted yet counts as one more, because its data is about to come.
+ * The window that a rule grants the direction `peer` at a place, in steps of its scale; FQ_NO_WINDOW: none. A flow that
+ * is not counted yet counts as one more, because its data is about to come.
  */
 static __always_inline __u32 granted_steps(const struct fq_rule *rule, struct segment *s,
-					   struct fq_port *port, const struct fq_dir *own,
-					   struct fq_dir *peer, __u32 scale)
+					   const struct fq_dir *own, struct fq_dir *peer,
+					   struct fq_place *place, struct fq_port *port)
 {
-	__u32 bytes = rule->bytes, steps, floor;
+	__u32 bytes = rule->bytes, scale = scale_of(s, own, peer), steps, floor;
 
 	if (rule->kind == FQ_RULE_POOL) {
-		__u32 n = counted_flows(port->active, s->epoch);
+		__u32 n = counted_flows(port, ACTIVE, s->epoch);
 
-		if (!is_recent(peer->epoch, s->epoch))
+		if (!is_recent(place->epoch, s->epoch))
 			n++;
 		if (n > 1)
 			bytes /= n;
 	} else if (rule->kind == FQ_RULE_LAW) {
-		bytes = law_grant(s, own, peer, port);
+		bytes = law_grant(s, own, peer, place, port);
 		if (bytes == FQ_NO_WINDOW)
 			return bytes;
 	} else if (bytes == 0) {
@@ -53,6 +64,62 @@ static __always_inline __u32 granted_steps(const struct fq_rule *rule, struct se
 }
 
 /*
+ * What an ACK of `own` may advertise by the rule of a place of the direction `peer`, in steps; NO_STEPS: whatever it
+ * does. At a place that is only observed everything is worked out in the same way, and the ACK is counted instead.
+ */
+__noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct fq_dir *peer,
+			     struct fq_place *place, const struct fq_rule *rule)
+{
+	struct fq_counter *counter;
+	struct fq_port *port;
+	const __u32 *observe;
+	__u32 slot, steps;
+
+	if (!s || !own || !peer || !place || !rule)
+		return NO_STEPS;
+	port = port_of(place);
+	if (!port)
+		return NO_STEPS; /* it is none of ours */
+	ADD(port->acks, 1);
+	slot = rule->slot;
+	counter = bpf_map_lookup_elem(&counters, &slot);
+	if (counter)
+		ADD(counter->matched, 1);
+	if (s->has_signature || own->flags & FQ_SIGNED) {
+		ADD(port->signed_acks, 1);
+		return NO_STEPS;
+	}
+	if (!(own->flags & FQ_KNOWN)) {
+		ADD(port->unknown_scale, 1);
+		return NO_STEPS;
+	}
+	steps = granted_steps(rule, s, own, peer, place, port);
+	if (rule->kind == FQ_RULE_LAW)
+		place->granted = (steps < s->window ? steps : s->window) << scale_of(s, own, peer);
+	slot = place->slot;
+	observe = bpf_map_lookup_elem(&observed, &slot);
+	if (observe && *observe) {
+		if (steps < s->window)
+			ADD(port->would_lower, 1);
+		s->echo_met = false;
+		return NO_STEPS;
+	}
+	return steps;
+}
+
+/* The rule of a place; NULL: none with a lease. */
+static __always_inline const struct fq_rule *place_rule(const struct fq_place *place, __u64 now)
+{
+	__u32 slot = place->slot;
+	const struct fq_rule *rule;
+
+	if (!port_of(place))
+		return NULL;
+	rule = bpf_map_lookup_elem(&port_rules, &slot);
+	return rule && rule->expires_ns > now ? rule : NULL;
+}
+
+/*
  * A direction begins with the SYN-ACK: it is counted, unless it is signed or has a rule of its own. `acks`: the other
  * direction.
  */
@@ -63,7 +130,7 @@ static __always_inline void direction_began(struct segment *s, struct fq_dir *d,
 	bool counts = !(d->flags & FQ_SIGNED) && (!cfg->flow_rules || !has_own_rule(s, acks));
 
 	if (counts)
-		count_active(d, s->epoch);
+		count_at_places(d, s->epoch);
 	law_direction_began(d, other, FQ_OPENING_SYN_ACK, counts ? s->epoch : 0, s->now);
 }
 
@@ -83,67 +150,63 @@ static __always_inline bool write_window(struct __sk_buff *skb, const struct seg
 	return true;
 }
 
+/* A window was lowered by this rule, at this place. */
+__noinline int count_lowered(const struct fq_place *place, __u32 slot)
+{
+	struct fq_counter *counter = bpf_map_lookup_elem(&counters, &slot);
+	struct fq_port *port;
+
+	if (!place)
+		return 0;
+	port = port_of(place);
+	if (port)
+		ADD(port->rewritten, 1);
+	if (counter)
+		ADD(counter->rewritten, 1);
+	return 0;
+}
+
 /*
- * Lower the window of an ACK that leaves by this port. The flow's own rule applies if its lease lives, else the rule
- * of the port by which the data leaves. On a port that is only observed everything is worked out in the same way, and
- * the ACK is counted instead.
+ * Lower the window of an ACK that leaves by this port, to the smaller of what the places of its data allow: the port
+ * by which that leaves, where the flow's own rule applies if its lease lives, and its far queue.
  */
 static __always_inline void lower_window(struct __sk_buff *skb, struct segment *s, __u32 leaves_by,
 					 const struct fq_config *cfg, struct fq_dir *own,
 					 struct fq_dir *peer)
 {
-	__u32 port_slot = peer->slot, scale = 0, steps;
-	struct fq_port *port = port_of(peer);
-	struct fq_rule *rule = NULL;
-	struct fq_counter *counter;
-	const __u32 *observe;
-	bool own_rule = false;
+	const struct fq_rule *rule = NULL, *far = NULL;
+	__u32 steps = NO_STEPS;
+	bool by_far;
 
 	/* The flow's key is no longer needed, and a second key would exceed the stack limit. */
 	s->key.dir = s->dir;
-	if (cfg->flow_rules) {
+	if (cfg->flow_rules)
 		rule = bpf_map_lookup_elem(&flow_rules, &s->key);
-		own_rule = rule && rule->expires_ns > s->now;
-	}
-	if (own_rule) {
-		if (is_recent(peer->epoch, s->epoch))
-			uncount(peer, s->epoch);
+	if (rule && rule->expires_ns > s->now) {
+		if (is_recent(peer->out.epoch, s->epoch))
+			uncount_at(&peer->out, s->epoch);
 		peer->ruled_until = rule->expires_ns;
-		peer->granted = 0; /* by the law; it says nothing about what this rule grants */
+		peer->out.granted = 0; /* by the law; it says nothing about what this rule grants */
 	} else {
 		peer->ruled_until = 0;
-		rule = port ? bpf_map_lookup_elem(&port_rules, &port_slot) : NULL;
-		if (!rule || rule->expires_ns <= s->now)
-			return;
+		rule = place_rule(&peer->out, s->now);
 	}
-	if (!port || !(own->ifindex == leaves_by ? port_of(own) : find_port(leaves_by)))
-		return; /* in at a port of the bridge, out at another, or it is none of ours */
-	ADD(port->acks, 1);
-	__u32 slot = rule->slot;
-	counter = bpf_map_lookup_elem(&counters, &slot);
-	if (counter)
-		ADD(counter->matched, 1);
-	if (s->has_signature || own->flags & FQ_SIGNED) {
-		ADD(port->signed_acks, 1);
+	if (cfg->far)
+		far = place_rule(&peer->far, s->now);
+	else if (!rule)
 		return;
-	}
-	if (!(own->flags & FQ_KNOWN)) {
-		ADD(port->unknown_scale, 1);
-		return;
-	}
-	/* RFC 7323: scaling holds only if both sides sent the option, and not in a SYN. */
-	if (!s->syn && own->flags & FQ_WS && peer->flags & FQ_WS)
-		scale = own->wscale & 15;
-	steps = granted_steps(rule, s, port, own, peer, scale);
-	if (rule->kind == FQ_RULE_LAW)
-		peer->granted = (steps < s->window ? steps : s->window) << scale;
-	if (steps >= s->window && !s->echo_met)
-		return;
-	observe = bpf_map_lookup_elem(&observed, &port_slot);
-	if (observe && *observe) {
-		if (steps < s->window)
-			ADD(port->would_lower, 1);
-		return;
+	if (!(own->out.ifindex == leaves_by ? port_of(&own->out) : find_port(leaves_by)))
+		return; /* in at a port of the bridge, out at another */
+	if (far)
+		steps = place_steps(s, own, peer, &peer->far, far);
+	by_far = far;
+	if (rule) {
+		__u32 allowed = place_steps(s, own, peer, &peer->out, rule);
+
+		if (allowed <= steps) {
+			steps = allowed;
+			by_far = false;
+		}
 	}
 	if (s->echo_met)
 		take_echo(skb, s);
@@ -160,10 +223,11 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	 */
 	if (s->ack_seq == own->ack)
 		own->passed = s->syn ? steps >> (own->wscale & 15) : steps;
-	ADD(port->rewritten, 1);
 	ADD(own->rewritten, 1);
-	if (counter)
-		ADD(counter->rewritten, 1);
+	if (by_far)
+		count_lowered(&peer->far, far ? far->slot : 0);
+	else
+		count_lowered(&peer->out, rule ? rule->slot : 0);
 }
 
 #endif

@@ -15,6 +15,7 @@ from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.workers import RunError, Worker
 from fairq_ryu.experiments.workloads.common import rounds
+from fairq_ryu.far_queue import far_name
 
 START_S = 20.0
 """Time limit for the start of a generator."""
@@ -195,7 +196,10 @@ class Measurement(Generic[S]):
         }
 
     def read_queue(self) -> queues.QueueReading | None:
-        """The bottleneck's queue; None without an agent."""
+        """The bottleneck's queue; None without an agent, unless no agent could see it."""
+        hidden = self._testbed.hidden
+        if hidden is not None:
+            return hidden.reading(self._rewritten_for_it())
         if not self._testbed.has_agents:
             return None
         reading = queues.queue_of(self._testbed.status(self._switch), self._port)
@@ -205,6 +209,13 @@ class Measurement(Generic[S]):
         counts = queues.qdisc_counts(self._port, qdisc)
         judged = queues.JudgedPackets(counts.judged, counts.dropped, counts.marked)
         return reading._replace(law=f"kernel {qdisc.kind}", judged=judged)
+
+    def _rewritten_for_it(self) -> int:
+        """The ACKs that the agent behind a hidden bottleneck has lowered for its far queue."""
+        if not self._testbed.has_agents:
+            return 0
+        switch, port = self._scenario.plan.far_port.partition("-")[0], self._scenario.plan.far_port
+        return queues.queue_of(self._testbed.status(switch), far_name(port)).rewritten
 
     def read_losses(self) -> queues.PortLosses:
         """Losses at the bottleneck so far for want of room. For tc, a packet that a program or a law drops

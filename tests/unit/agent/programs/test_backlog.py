@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import subprocess
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +12,6 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.backlog import believed, drain_ns, is_silent
 from fairq_ryu.agent.qdisc import NO_LIMITS, QueueLimits
 
-SOURCE = Path(__file__).parents[3] / "support/host_backlog/backlog.c"
 EVENT, DRAIN, BACKLOG, AREA = 10**12, 70_000_000, 30_000, 5
 # Few times, so that equal ones are frequent.
 TIMES = st.one_of(
@@ -32,17 +28,6 @@ def check(**more: int) -> Any:
     return layout.fq_queue_check(**{"drain_ns": DRAIN} | more)
 
 
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    found = tmp_path_factory.mktemp("backlog") / "backlog.so"
-    checks = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC", f"-I{layout.BPF_DIR}"]
-    subprocess.run(["clang", *flags, "-o", str(found), str(SOURCE)], check=True)
-    loaded = ctypes.CDLL(str(found))
-    loaded.host_backlog.restype, loaded.host_byte_ns.restype = ctypes.c_uint32, ctypes.c_uint64
-    return loaded
-
-
 @given(
     last=TIMES,
     event=TIMES,
@@ -52,9 +37,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     before=BYTES,
     backlog=BYTES,
     found=BYTES,
+    rate=st.one_of(st.just(0), st.integers(12_500, 10**11)),
+    rest=st.integers(0, 999_999),
 )
 def test_the_twin_agrees_with_the_c_code(
-    library: Any,
+    host_queues: Any,
     last: int,
     event: int,
     read: int,
@@ -63,12 +50,14 @@ def test_the_twin_agrees_with_the_c_code(
     before: int,
     backlog: int,
     found: int,
+    rate: int,
+    rest: int,
 ) -> None:
-    seen = queue(last_ns=last, backlog=backlog)
+    seen = queue(last_ns=last, backlog=backlog, rate=rate, rest=rest)
     known = check(drain_ns=drain, event_ns=event, ns=read, byte_ns=before, backlog=found)
     given_to_c = ctypes.byref(seen), ctypes.byref(known), ctypes.c_uint64(now)
-    area = library.host_byte_ns(*given_to_c)
-    assert believed(seen, known, now) == (library.host_backlog(*given_to_c), AREA + area)
+    area = host_queues.host_byte_ns(*given_to_c)
+    assert believed(seen, known, now) == (host_queues.host_backlog(*given_to_c), AREA + area)
 
 
 def test_a_backlog_is_believed_until_the_queue_must_have_drained() -> None:

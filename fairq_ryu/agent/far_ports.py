@@ -1,0 +1,50 @@
+"""Far queues as ports: an agent shows the queue in the switch above beside the port that it belongs to.
+
+To controllers it is a port like others, which the bridge does not have: its number is that of the port with
+a flag, and its interface index is an id by which the programs know it (``FQ_FAR`` in ``bpf/layout.h``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
+from fairq_ryu.far_queue import FAR, FarQueue, far_name
+
+_MARK = layout.CONSTANTS["FQ_FAR"]
+_LAST_NUMBER = FAR - 1
+
+
+def far_id(ifindex: int) -> int:
+    """By what the programs know the far queue of a port."""
+    return _MARK | ifindex
+
+
+def port_index(known: int) -> int:
+    """The interface index of the port, by that id."""
+    return known & ~_MARK
+
+
+def with_far_queues(ports: Iterable[BridgePort], queues: Mapping[str, FarQueue]) -> list[BridgePort]:
+    """The ports, each followed by its far queue if it has one; ``queues`` by name of the interface."""
+    found = []
+    for port in ports:
+        found.append(port)
+        queue = queues.get(port.name)
+        if queue is not None and port.ofport <= _LAST_NUMBER:
+            number, known = FAR | port.ofport, far_id(port.ifindex)
+            found.append(replace(port, ofport=number, name=far_name(port.name), ifindex=known, far=queue))
+    return found
+
+
+def far_limits(port: BridgePort) -> QueueLimits:
+    """The limits of the virtual queue of a far queue."""
+    assert port.far is not None
+    limit, rate = port.far.limits(port.speed)
+    if not rate:
+        reason = f"neither the link of {port.far.port} nor [far_queues] says a rate"
+        return QueueLimits(FAR_KIND, 0, 0, reason)
+    return QueueLimits(FAR_KIND, limit, rate)

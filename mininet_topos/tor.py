@@ -1,0 +1,64 @@
+"""Incast behind a top-of-rack switch that is not ours: its port to the receiver's bridge is slow and shallow.
+
+mn --custom mininet_topos/tor.py --topo tor,16 --switch fairq --controller remote
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+# `mn --custom` runs this file by exec, with no package and no __file__ around it; the code object knows where
+# it came from.
+_ROOT = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
+if _ROOT not in sys.path:
+    sys.path.insert(0, _ROOT)
+
+from mininet.topo import Topo  # noqa: E402
+
+from mininet_topos import custom  # noqa: E402
+from mininet_topos.delays import DelayLine  # noqa: E402
+from mininet_topos.hosts import FairQHost  # noqa: E402
+from mininet_topos.links import ShallowLink  # noqa: E402
+from mininet_topos.plain import PlainSwitch  # noqa: E402
+from mininet_topos.plans import BehindTor  # noqa: E402
+
+# What a frame takes on the wire beside its bytes: the rate of a real port counts it.
+_FRAME_OVERHEAD = 24
+
+
+class TorTopo(Topo):
+    """Senders h1..hn on ports 1..n of switch tor, a bridge of Linux without an agent; behind its port n+1
+    switch s1 (port 1), and the receiver r (port 2). The port of tor to s1 is the bottleneck, which s1 cannot
+    see.
+    """
+
+    def build(
+        self,
+        n: int = 16,
+        rate: float = 200,
+        buffer: int = 125000,
+        cc: str = "cubic",
+        rtt: float = 0,
+        **_params: Any,
+    ) -> None:
+        """``n``: number of senders; ``rate`` (Mbit/s, as on the wire) and ``buffer`` (bytes) of the port of
+        tor to s1; ``cc``: congestion control of every host; ``rtt``: delay added to each round trip of a
+        sender, ms. ``ValueError`` if ``n`` or ``rtt`` is out of bounds.
+        """
+        shape = BehindTor(n)
+        self.line = line = DelayLine(rtt)
+        tor = self.addSwitch("tor", cls=PlainSwitch, dpid=f"{0x701:016x}")
+        switch = self.addSwitch("s1", dpid=f"{0x1:016x}", failMode="standalone")
+        for port, sender in enumerate(shape.sources, 1):
+            host = self.addHost(sender, cls=FairQHost, cc=cc, offloads=line.offloads)
+            self.addLink(host, tor, port2=port, **line.options())
+        queue = {"rate": rate, "buffer": buffer, "at": tor, "overhead": _FRAME_OVERHEAD}
+        self.addLink(tor, switch, port1=n + 1, port2=1, cls=ShallowLink, **queue)
+        receiver = self.addHost(shape.receiver, cls=FairQHost, cc=cc, offloads=line.offloads)
+        self.addLink(receiver, switch, port2=2, cls=ShallowLink)
+
+
+topos = {"tor": TorTopo}
+switches, hosts, links = custom.SWITCHES, custom.HOSTS, custom.LINKS

@@ -1,0 +1,362 @@
+"""Far queues: what arrives by a port is counted in a virtual queue, whose rules and laws lower windows.
+
+The client is behind port 1, where the switch above is: its data arrives there, and the server's ACKs leave
+there.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from ctypes import c_uint32
+from typing import Any
+
+import pytest
+
+from bench.program_run import UNSPEC, LoadedProgram, Segments
+from fairq_ryu.agent.far_ports import far_id, with_far_queues
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.ovsdb import BridgePort
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.program import FAR_PRIORITY
+from fairq_ryu.agent.tc import INGRESS
+from fairq_ryu.far_queue import FAR, FarQueue
+from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.model import WindowKind
+from tests.switch import packets
+from tests.switch.queue_rig import EXPERIMENTAL
+from tests.switch.rig import Connection, Switch, run
+
+UP, DOWN, OTHER = 1, 2, 3
+"""The port to the switch above, that to the server, and one more."""
+NEAR, FAR_UP = DOWN, FAR | UP
+# Slow, so that little drains while a test runs: 12.5 bytes/ms.
+QUEUE = FarQueue("p1", rate=12_500, buffer=125_000, share=1.0)
+HEADERS = 14 + 20 + 20
+OVERHEAD = 24
+
+
+@pytest.fixture
+def far(switch: Switch) -> Iterator[BridgePort]:
+    """Port 1 has a far queue, which is empty."""
+    yield from with_queue(switch, QUEUE)
+
+
+def with_queue(switch: Switch, queue: FarQueue) -> Iterator[BridgePort]:
+    port = next(each for each in with_far_queues(switch.ports.values(), {queue.port: queue}) if each.far)
+    switch.datapath.add_port(port)
+    try:
+        yield port
+    finally:
+        switch.datapath.remove_law(port.ofport)
+        switch.datapath.observe(port.ofport, False)
+        switch.datapath.remove_port(port.ofport)
+
+
+def arrive(switch: Switch, frame: bytes, segments: Segments | None = None) -> None:
+    """A frame arrives by port 1. It passes on, unchanged."""
+    ifindex = switch.ports[UP].ifindex
+    with LoadedProgram.attached(ifindex, FAR_PRIORITY, INGRESS) as program:
+        result = program.run(frame, ifindex, segments=segments)
+    assert (result.verdict, result.packet) == (UNSPEC, frame)
+
+
+def counted(switch: Switch, port: BridgePort) -> tuple[int, int]:
+    """Packets and bytes that have arrived."""
+    queue = switch.datapath.queue(port)
+    return queue.packets, queue.bytes
+
+
+def far_state(switch: Switch, port: BridgePort) -> Any:
+    return switch.datapath.port_state(port)
+
+
+def active(switch: Switch, port: BridgePort) -> int:
+    return switch.datapath.active_flows(port)
+
+
+# Counting
+
+
+def test_every_frame_counts_with_what_it_takes_on_the_wire(switch: Switch, far: BridgePort) -> None:
+    frames = [
+        packets.Segment(payload=bytes(1000)).frame(),
+        b"\xff" * 12 + EXPERIMENTAL.to_bytes(2, "big") + bytes(186),  # neither TCP nor IP
+        packets.Segment(vlans=((packets.VLAN, 5),)).frame(),
+    ]
+    for number, frame in enumerate(frames, 1):
+        arrive(switch, frame)
+        assert counted(switch, far) == (number, sum(len(each) + OVERHEAD for each in frames[:number]))
+    assert switch.datapath.queue(far).backlog <= sum(len(each) + OVERHEAD for each in frames)
+
+
+V6 = {"src": "fd00::1", "dst": "fd00::2"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "headers"),
+    [
+        ({}, HEADERS),
+        ({"options": packets.padded(packets.timestamps())}, HEADERS + 12),
+        ({"ip_options": bytes(4)}, HEADERS + 4),
+        ({"vlans": ((packets.VLAN, 5),)}, HEADERS + 4),
+        (V6, HEADERS + 20),
+    ],
+)
+def test_the_headers_of_each_segment_count(
+    switch: Switch, far: BridgePort, shape: dict[str, Any], headers: int
+) -> None:
+    """A packet that GRO has made of three segments has the headers of one."""
+    frame = packets.Segment(payload=bytes(2500), **shape).frame()
+    arrive(switch, frame, Segments(3, 1000, 0))
+    assert counted(switch, far) == (3, 2500 + 3 * (headers + OVERHEAD))
+
+
+def test_segments_of_datagrams_count_too(switch: Switch, far: BridgePort) -> None:
+    frame = b"\xff" * 12 + bytes.fromhex("0800 4500 0bd4 0000 0000 4011 0000 0a000001 0a000002") + bytes(3008)
+    arrive(switch, frame, Segments(3, 1000, 0))
+    assert counted(switch, far) == (3, len(frame) + 2 * (14 + 20 + 8) + 3 * OVERHEAD)
+
+
+def test_what_really_arrives_is_counted(switch: Switch, far: BridgePort) -> None:
+    """The other end of the veth pair sends; with the program at ingress, nothing has to be forwarded."""
+    before = counted(switch, far)
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+        raw.bind((f"{switch.ports[UP].name}h", EXPERIMENTAL))
+        for _ in range(7):
+            raw.send(b"\xff" * 12 + EXPERIMENTAL.to_bytes(2, "big") + bytes(86))
+    packets_now, bytes_now = counted(switch, far)
+    assert (packets_now - before[0], bytes_now - before[1]) == (7, 7 * (100 + OVERHEAD))
+
+
+def test_the_queue_drains_between_packets_and_is_bounded(switch: Switch) -> None:
+    for port in with_queue(switch, FarQueue("p1", rate=10_000_000, buffer=3000, share=0.5)):
+        frame = bytes(12) + EXPERIMENTAL.to_bytes(2, "big") + bytes(1462)  # 1,500 bytes
+        for _ in range(5):
+            arrive(switch, frame)
+        queue = switch.datapath.queue(port)
+        assert queue.backlog <= 3000 and queue.peak <= 3000 and queue.packets == 5
+        time.sleep(3000 / 5_000_000 + 0.001)
+        assert switch.datapath.queue(port).backlog == 0
+        drained = switch.datapath.queue(port).byte_ns
+        time.sleep(0.002)
+        assert switch.datapath.queue(port).byte_ns == drained, "an empty queue adds nothing"
+        assert switch.datapath.silent_queues(time.monotonic_ns() + 10**12) == {}
+
+
+def test_the_time_at_each_depth_is_all_the_time(switch: Switch, far: BridgePort) -> None:
+    began = time.monotonic_ns()
+    arrive(switch, bytes(100))
+    for _ in range(20):
+        arrive(switch, bytes(1000))
+        time.sleep(0.001)
+    arrive(switch, bytes(100))
+    ended = time.monotonic_ns()
+    spent = sum(ns for _, _, ns in switch.datapath.histogram(far))
+    assert 20_000_000 <= spent <= ended - began
+
+
+def test_a_port_without_a_far_queue_has_no_program_at_ingress(switch: Switch) -> None:
+    for port in with_queue(switch, QUEUE):
+        ingress = run("tc", "filter", "show", "dev", "p1", "ingress")
+        assert f"pref {FAR_PRIORITY} " in ingress and "fq_arrives" in ingress
+        assert run("tc", "filter", "show", "dev", "p2", "ingress") == ""
+        assert port.ifindex == far_id(switch.ports[UP].ifindex)
+    assert run("tc", "filter", "show", "dev", "p1", "ingress") == ""
+
+
+def test_a_program_that_somebody_has_removed_is_attached_again(switch: Switch, far: BridgePort) -> None:
+    run("tc", "filter", "del", "dev", "p1", "ingress", "pref", str(FAR_PRIORITY))
+    ifindex = switch.ports[UP].ifindex
+    assert switch.datapath.host.restore_filters(ifindex)
+    arrive(switch, bytes(100))
+    assert counted(switch, far)[0] == 1
+    assert not switch.datapath.host.restore_filters(ifindex)
+
+
+def test_a_far_queue_needs_its_port(switch: Switch) -> None:
+    ghost = BridgePort(9, "p9", 12345, "02:00:00:00:00:09", True, True, 0)
+    (_, far) = with_far_queues([ghost], {"p9": QUEUE})
+    with pytest.raises(Exception, match="its port is not watched"):
+        switch.datapath.add_port(far)
+    assert not switch.datapath.has_port(far.ofport)
+
+
+# Windows
+
+
+def test_only_flows_whose_acks_leave_by_the_port_have_its_windows(switch: Switch, far: BridgePort) -> None:
+    switch.rule(far.ofport, 20_000)
+    here = Connection(switch, server_scale=0).open()
+    assert here.granted(60_000) == 20_000
+    assert switch.leave(DOWN, here.from_client(window=60_000)) == here.from_client(window=60_000).frame()
+    state = far_state(switch, far)
+    assert (state.acks, state.rewritten) == (2, 2)  # the SYN-ACK and the ACK
+    assert (switch.state(UP).rewritten, switch.state(DOWN).rewritten) == (0, 0)
+    # Another one, whose ACKs leave by the third port.
+    there = Connection(switch, client="10.0.0.3", server_scale=0)
+    there.syn()
+    switch.leave(OTHER, there.syn_ack_segment())
+    ack = there.from_server(window=60_000)
+    assert switch.leave(OTHER, ack) == ack.frame()
+    assert far_state(switch, far).acks == 2
+
+
+def test_the_port_by_which_the_kernel_saw_data_arrive_counts(switch: Switch, far: BridgePort) -> None:
+    """A bond: data comes by one member, its ACKs leave by another."""
+    switch.rule(far.ofport, 20_000)
+    flow = Connection(switch, server_scale=0)
+    switch.leave(DOWN, packets_syn(flow), arrived=UP)
+    switch.leave(OTHER, flow.syn_ack_segment(), arrived=DOWN)
+    switch.leave(DOWN, flow.from_client(payload=bytes(1000)), arrived=UP)
+    assert active(switch, far) == 1
+    ack = flow.from_server(window=60_000, ack=flow.client_isn + 1001)
+    assert packets.window(switch.leave(OTHER, ack, arrived=DOWN)) == 20_000
+    # And the other way round: the ACKs leave by the port, but the data comes by another.
+    flow = Connection(switch, server_scale=0)
+    switch.leave(DOWN, packets_syn(flow), arrived=OTHER)
+    switch.leave(UP, flow.syn_ack_segment(), arrived=DOWN)
+    switch.leave(DOWN, flow.from_client(payload=bytes(1000)), arrived=OTHER)
+    ack = flow.from_server(window=60_000, ack=flow.client_isn + 1001)
+    assert packets.window(switch.leave(UP, ack, arrived=DOWN)) == 60_000
+
+
+def packets_syn(flow: Connection) -> packets.Segment:
+    options = packets.syn_options(flow.client_mss, flow.client_scale, packets.sack_permitted())
+    return flow.from_client(seq=flow.client_isn, ack=0, flags="S", options=options)
+
+
+@pytest.mark.parametrize(("near", "away", "wanted"), [(9_000, 20_000, 9_000), (20_000, 9_000, 9_000)])
+def test_the_smaller_window_wins(switch: Switch, far: BridgePort, near: int, away: int, wanted: int) -> None:
+    switch.rule(NEAR, near, slot=0)
+    switch.rule(far.ofport, away, slot=1)
+    flow = Connection(switch, server_scale=0).open()
+    assert flow.granted(60_000) == wanted
+    lowered = [2 * (near < away), 2 * (away < near)]  # the SYN-ACK and the ACK
+    assert [switch.state(NEAR).rewritten, far_state(switch, far).rewritten] == lowered
+    assert [switch.datapath.counters(slot) for slot in (0, 1)] == [(2, each) for each in lowered]
+    assert flow.granted(5_000) == 5_000, "never raised"
+
+
+def test_a_rule_of_the_flow_takes_the_place_of_that_of_the_port_and_not_of_the_far_queue(
+    switch: Switch, far: BridgePort
+) -> None:
+    flow = Connection(switch, server_scale=0).open()
+    switch.rule(NEAR, 9_000, slot=0)
+    switch.rule(flow.ack_key, 30_000, slot=1)
+    switch.rule(far.ofport, 20_000, slot=2)
+    assert flow.granted(60_000) == 20_000
+    switch.datapath.remove_rule(far.ofport)
+    assert flow.granted(60_000) == 30_000
+
+
+def test_a_lease_that_has_ended_lowers_nothing(switch: Switch, far: BridgePort) -> None:
+    flow = Connection(switch, server_scale=0).open()
+    switch.rule(far.ofport, 20_000, lease=-1)
+    assert flow.granted(60_000) == 60_000
+    switch.rule(far.ofport, 20_000)
+    assert flow.granted(60_000) == 20_000
+    switch.datapath.remove_rule(far.ofport)
+    assert flow.granted(60_000) == 60_000
+
+
+def test_a_far_queue_that_is_only_observed_lowers_nothing_and_counts(switch: Switch, far: BridgePort) -> None:
+    switch.rule(NEAR, 30_000, slot=0)
+    switch.rule(far.ofport, 20_000, slot=1)
+    switch.datapath.observe(far.ofport, True)
+    flow = Connection(switch, server_scale=0).open()
+    assert flow.granted(60_000) == 30_000
+    assert (far_state(switch, far).would_lower, far_state(switch, far).rewritten) == (2, 0)
+    switch.datapath.observe(far.ofport, False)
+    switch.datapath.observe(NEAR, True)
+    assert flow.granted(60_000) == 20_000
+    assert (far_state(switch, far).rewritten, switch.state(NEAR).would_lower) == (1, 1)
+
+
+def test_the_flows_of_a_far_queue_share_its_pool(switch: Switch, far: BridgePort) -> None:
+    """A flow counts there with data that is believed; the counts of its port are its own."""
+    switch.pool(far.ofport, 60_000)
+    flows = [Connection(switch, server_scale=0).open() for _ in range(3)]
+    assert active(switch, far) == 3 and switch.active(DOWN) == 3
+    assert [flow.granted() for flow in flows] == [20_000] * 3
+    forged = flows[0].from_client(seq=(flows[0].client_isn + 2**31) % 2**32, payload=bytes(100))
+    switch.leave(DOWN, forged)
+    flows[0].data(0, flags="FA")
+    assert active(switch, far) == 2 and switch.active(DOWN) == 2
+    assert flows[1].granted() == 30_000
+
+
+def test_a_syn_ack_has_the_first_window_of_the_far_queue(switch: Switch, far: BridgePort) -> None:
+    install(switch, far, LawSpec(LawKind.FAIRQ), pool=6_000)
+    flow = Connection(switch, server_scale=0)
+    flow.syn()
+    assert packets.window(flow.syn_ack(window=60_000)) == 6_000
+
+
+def test_flows_that_were_there_before_belong_to_a_new_far_queue(switch: Switch) -> None:
+    flow = Connection(switch, server_scale=0).open()
+    # As another far queue of the host makes the program look for them.
+    for other in with_queue(switch, FarQueue("p3")):
+        assert flow.granted(60_000) == 60_000
+        for port in with_queue(switch, QUEUE):
+            switch.rule(port.ofport, 20_000)
+            forget_bucket(switch, flow)
+            flow.data(1000)
+            assert active(switch, port) == 1 and active(switch, other) == 0
+            assert flow.granted(60_000, ack=flow.client_isn + 1001) == 20_000
+
+
+def forget_bucket(switch: Switch, flow: Connection) -> None:
+    """As if a time bucket had passed."""
+    window, key = switch.datapath.window, flow_key(flow.data_key)
+    entry = window.flows.get(key)
+    for direction in entry.dir:
+        direction.far.epoch = 0
+    window.flows.set(key, entry)
+
+
+# Laws
+
+
+def install(switch: Switch, port: BridgePort, spec: LawSpec, pool: int | None = None) -> None:
+    """Put a law in force. ``pool``: as after a tick."""
+    data = switch.datapath
+    law = parameters(spec, data.limits_of(port.ofport))
+    data.install_law(port.ofport, port.ofport, law, time.monotonic_ns() + 3600 * 10**9)
+    switch.rule(port.ofport, port.ofport, WindowKind.LAW)
+    if pool is not None:
+        state = data.law_state(port.ofport)
+        state.pool, state.segment = pool << 8, 1460
+        data.window.law_states.set(c_uint32(data.window.slots[port.ifindex]), state)
+
+
+def test_its_law_ticks_when_packets_arrive(switch: Switch, far: BridgePort) -> None:
+    install(switch, far, LawSpec(LawKind.FAIRQ, interval_us=1000))
+    flow = Connection(switch, server_scale=0).open()
+    assert switch.datapath.law_state(far.ofport).last_ns == 0
+    for _ in range(60):
+        arrive(switch, bytes(1500))
+        time.sleep(0.001)
+    state = switch.datapath.law_state(far.ofport)
+    assert state.last_ns and state.flows == 1 and state.updates > 0
+    assert 0 < state.queue <= 60 * (1500 + OVERHEAD)
+    # The queue is above its target, a quarter of the buffer, so that the pool is lowered.
+    assert state.granted < 125_000 // 4
+    assert flow.granted() == state.granted
+
+
+def test_both_laws_count_a_flow_that_begins(switch: Switch, far: BridgePort) -> None:
+    spec = LawSpec(LawKind.IQM, target_ppm=1_000_000)
+    install(switch, far, spec, pool=0)
+    data = switch.datapath
+    near_law = parameters(spec, data.limits_of(far.ofport))
+    data.install_law(NEAR, NEAR, near_law, time.monotonic_ns() + 3600 * 10**9)
+    switch.rule(NEAR, NEAR, WindowKind.LAW)
+    try:
+        flows = [Connection(switch).open() for _ in range(3)]
+        assert [data.law_state(port).beta for port in (NEAR, far.ofport)] == [3, 3]
+        flows[0].data(0, flags="FA")
+        assert [data.law_state(port).beta for port in (NEAR, far.ofport)] == [2, 2]
+    finally:
+        data.remove_law(NEAR)

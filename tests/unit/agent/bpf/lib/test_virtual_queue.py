@@ -1,0 +1,147 @@
+"""A virtual queue (lib/virtual_queue.h): what arrives drains, stands, or overflows; no byte is lost."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.backlog import believed
+
+S = 10**9
+RATE, LIMIT = 6_125_000, 125_000
+START = 10**12
+CHECK = layout.fq_queue_check()
+
+
+@dataclass
+class Virtual:
+    """A virtual queue, and time."""
+
+    library: Any
+    rate: int = RATE
+    limit: int = LIMIT
+    now: int = START
+    state: Any = field(default_factory=layout.fq_queue)
+
+    def arrive(self, size: int, after: int = 0, segments: int = 1) -> None:
+        self.now += after
+        rest = ctypes.c_uint32(size), ctypes.c_uint32(segments), ctypes.c_uint64(self.now)
+        given_to_c = ctypes.c_uint64(self.rate), ctypes.c_uint32(self.limit), *rest
+        self.library.host_virtual_arrival(ctypes.byref(self.state), *given_to_c)
+
+    def backlog(self, after: int = 0) -> int:
+        return believed(self.state, CHECK, self.now + after)[0]
+
+    def byte_ns(self, after: int = 0) -> int:
+        return believed(self.state, CHECK, self.now + after)[1]
+
+
+@pytest.fixture
+def virtual(host_queues: Any) -> Virtual:
+    return Virtual(host_queues)
+
+
+def test_it_drains_at_its_rate_and_is_never_less_than_empty(virtual: Virtual) -> None:
+    virtual.arrive(61_250)
+    assert [virtual.backlog(ns) for ns in (0, S // 1000, S // 100 - 1, S // 100, S)] == [
+        *(61_250, 61_250 - 6_125, 1, 0, 0)
+    ]
+
+
+def test_what_arrives_below_the_rate_does_not_stand(virtual: Virtual) -> None:
+    for _ in range(1000):
+        virtual.arrive(1538, after=1538 * S // RATE + 1)
+        assert virtual.state.backlog == 1538
+    assert virtual.state.drops == 0 and virtual.state.peak == 0
+
+
+def test_at_the_rate_of_the_line_it_grows_by_the_part_that_is_not_its_share(virtual: Virtual) -> None:
+    """1,000 frames at 50 Mbit/s, of which 98 % drain: a fiftieth of their bytes stands, and the last one."""
+    for _ in range(1000):
+        virtual.arrive(1538, after=1538 * S // 6_250_000)
+    assert virtual.state.backlog == 1538 * 999 // 50 + 1538 + 1
+
+
+@given(
+    packets=st.lists(st.tuples(st.integers(0, 10**6), st.integers(24, 65_000)), min_size=1, max_size=60),
+    rate=st.integers(12, 10**8).map(lambda thousands: 1000 * thousands),
+)
+def test_every_byte_has_drained_stands_or_has_overflowed(
+    host_queues: Any, packets: list[tuple[int, int]], rate: int
+) -> None:
+    """Compared with exact arithmetic: nothing is lost between packets, however short the time is."""
+    virtual, stood, beyond = Virtual(host_queues, rate=rate), Fraction(0), 0
+    for after, size in packets:
+        stood = max(Fraction(0), stood - Fraction(rate * after, S)) if virtual.state.last_ns else stood
+        before = virtual.backlog(after)
+        assert 0 <= before - stood < 1
+        virtual.arrive(size, after=after)
+        assert virtual.state.backlog == min(before + size, LIMIT)
+        stood += min(size, LIMIT - before)
+        beyond += before + size > LIMIT
+    assert virtual.state.bytes == sum(size for _, size in packets)
+    assert virtual.state.packets == len(packets) and virtual.state.drops == beyond
+
+
+@given(parts=st.lists(st.integers(0, 10**7), min_size=1, max_size=20))
+def test_its_integral_does_not_depend_on_how_often_it_is_worked_out(
+    host_queues: Any, parts: list[int]
+) -> None:
+    virtual = Virtual(host_queues)
+    virtual.arrive(LIMIT)
+    whole = virtual.byte_ns(sum(parts))
+    for after in parts:
+        virtual.arrive(1, after=after)  # a byte each, of which the integral is at most that of all of them
+    added = virtual.byte_ns() - whole
+    assert -len(parts) * 10**7 <= added <= len(parts) * sum(parts) + 10**7
+
+
+def test_its_integral_is_that_of_a_triangle_when_it_has_drained(virtual: Virtual) -> None:
+    virtual.arrive(61_250)
+    assert virtual.byte_ns(S // 100) == 61_250 * S // 100 // 2
+    assert virtual.byte_ns(S) == virtual.byte_ns(S // 100)
+    assert virtual.byte_ns(S // 200) == (61_250 + 30_625) * S // 200 // 2
+
+
+def test_what_is_beyond_the_limit_overflows_and_its_segments_count_as_dropped(virtual: Virtual) -> None:
+    virtual.arrive(LIMIT - 1000)
+    virtual.arrive(1000)
+    assert (virtual.state.backlog, virtual.state.drops) == (LIMIT, 0)
+    virtual.arrive(1)
+    assert (virtual.state.backlog, virtual.state.drops) == (LIMIT, 1)
+    virtual.state.backlog = LIMIT - 3000
+    virtual.arrive(15_000, segments=10)  # two segments fit
+    assert (virtual.state.backlog, virtual.state.drops, virtual.state.packets) == (LIMIT, 9, 13)
+
+
+def test_a_late_clock_changes_no_time(virtual: Virtual) -> None:
+    virtual.arrive(10_000)
+    virtual.arrive(5_000, after=-7_000)
+    assert (virtual.state.backlog, virtual.state.last_ns) == (15_000, START)
+    assert virtual.backlog(-(10**6)) == 15_000 and virtual.byte_ns() == 0
+
+
+@pytest.mark.parametrize("rate", [12_000, 10**11])
+def test_nothing_overflows_at_the_bounds(host_queues: Any, rate: int) -> None:
+    """The library traps on every overflow of a signed number; others would show in the integral."""
+    virtual = Virtual(host_queues, rate=rate, limit=1 << 30)
+    virtual.arrive(1 << 30)
+    for after in (1, 8 * S - 1, 8 * S, 10**18):
+        drained = min(1 << 30, rate * after // S) if after < 8 * S else 1 << 30
+        assert virtual.backlog(after) == (1 << 30) - drained
+        assert virtual.byte_ns(after) <= (1 << 30) * 8 * S
+
+
+def test_a_new_rate_holds_from_the_next_packet_on(virtual: Virtual) -> None:
+    virtual.arrive(61_250)
+    virtual.rate = 2 * RATE
+    virtual.arrive(1_000, after=S // 1000)
+    assert virtual.state.backlog == 61_250 - 6_125 + 1_000
+    assert virtual.backlog(S // 1000) == 61_250 - 6_125 + 1_000 - 2 * 6_125
