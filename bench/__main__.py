@@ -11,6 +11,7 @@ from bench import (
     attacks,
     beside,
     connections,
+    far,
     idle,
     laws,
     ports,
@@ -26,6 +27,7 @@ from bench import (
 
 BENCHES: dict[str, Callable[[], None]] = {
     "laws": laws.main,
+    "far": far.main,
     "beside": beside.main,
     "program": program.main,
     "queue-laws": queue_laws.main,
@@ -40,7 +42,7 @@ BENCHES: dict[str, Callable[[], None]] = {
     "scale": scale.main,
     "attacks": attacks.main,
 }
-WITHOUT_ROOT = {"laws", "beside", "ports", "scale"}
+WITHOUT_ROOT = {"laws", "far", "beside", "ports", "scale"}
 
 
 def main() -> int:

@@ -18,7 +18,6 @@ from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from fairq_ryu.laws.iqm import IqmLaw
 from fairq_ryu.laws.las import LasLaw
-from tests.support.host_laws import HostLaw
 
 ELEPHANTS, MICE, MOUSE, VOLLEYS = 8, 32, 11_500, 4
 
@@ -57,28 +56,30 @@ def specs(network: Network) -> dict[str, LawSpec | None]:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Of the mice: mean and p99 as multiples of the time in which the port sends all mice, alone and with the
-    elephants' share; of the port: mean queue with elephants alone and longest queue as parts of the buffer,
-    goodput of the elephants as a part of the rate, and drops after the start.
+    elephants' share; of the port: mean queue with elephants alone, p99 of the queue that segments find and
+    longest queue as parts of the buffer, goodput of the elephants as a part of the rate, and drops after the
+    start.
     """
 
     mean: float
     p99: float
     queue: float
+    found: float
     peak: float
     goodput: float
     drops: int
     unfinished: int
 
 
-def volleys(network: Network, law: HostLaw | None) -> Outcome:
-    """Run the model."""
-    port = Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
+def volleys(network: Network, port: Bottleneck) -> Outcome:
+    """Run the model of that port."""
     drain = network.buffer * 8e9 / network.rate
     warm = int(max(100 * (port.round_trip + drain), 20e6))
     elephants = [port.start(port.now + i * 1000) for i in range(ELEPHANTS)]
     port.run(port.now + warm)
     area, acked, began = port.byte_ns, sum(flow.acked for flow in elephants), port.now
     drops = port.drops
+    port.found.clear()
     port.run(port.now + warm)
     spent = port.now - began
     queue = (port.byte_ns - area) / spent / network.buffer
@@ -90,7 +91,7 @@ def volleys(network: Network, law: HostLaw | None) -> Outcome:
     for _ in range(VOLLEYS):
         port.peak = 0
         mice = [port.start(port.now, MOUSE) for _ in range(MICE)]
-        port.run(port.now + int(8 * alone + 20 * port.round_trip + 1e9 * (law is None)))
+        port.run(port.now + int(8 * alone + 20 * port.round_trip + 1e9 * (port.law is None)))
         times += [flow.end - flow.start for flow in mice if flow.end is not None]
         unfinished += sum(flow.end is None for flow in mice)
         peak = max(peak, port.peak)
@@ -98,16 +99,20 @@ def volleys(network: Network, law: HostLaw | None) -> Outcome:
             port.remove(flow)
         port.run(port.now + warm // 4)
     fair = alone * (MICE + ELEPHANTS) / MICE
-    times.sort()
     return Outcome(
         mean=statistics.mean(times) / alone,
-        p99=times[min(len(times) - 1, len(times) * 99 // 100)] / fair,
+        p99=_p99(times) / fair,
         queue=queue,
+        found=_p99(port.found) / network.buffer,
         peak=peak / network.buffer,
         goodput=goodput * (MSS + HEADERS) / MSS,
         drops=port.drops - drops,
         unfinished=unfinished,
     )
+
+
+def _p99(values: Sequence[int]) -> int:
+    return sorted(values)[len(values) * 99 // 100]
 
 
 def table(networks: Sequence[Network] = NETWORKS) -> list[str]:
@@ -119,7 +124,8 @@ def table(networks: Sequence[Network] = NETWORKS) -> list[str]:
         limits = QueueLimits("model", network.buffer, int(network.rate / 8))
         for name, spec in specs(network).items():
             law = None if spec is None else switch_law(parameters(spec, limits))
-            found = volleys(network, law)
+            port = Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
+            found = volleys(network, port)
             lines.append(
                 f"{network.rate / 1e6:13,.0f}  {name:13s} {found.mean:11.2f} {found.p99:9.2f} "
                 f"{found.queue:6.0%} {found.peak:5.0%} {found.goodput:10.1%} {found.drops:6d}"

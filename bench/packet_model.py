@@ -76,6 +76,8 @@ class Bottleneck:
     peak: int = 0
     drops: int = 0
     flows: list[Flow] = field(default_factory=list)
+    found: list[int] = field(default_factory=list)
+    """The backlog that each segment has found."""
 
     def __post_init__(self) -> None:
         self._events: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -148,6 +150,7 @@ class Bottleneck:
 
     def _enqueue(self, flow: Flow, size: int) -> None:
         wire = size + HEADERS
+        self.found.append(self.backlog)
         if self.backlog + wire > self.buffer:
             self._drop(flow, size)
             return

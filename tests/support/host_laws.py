@@ -140,6 +140,16 @@ class HostLaw:
         )
         return bool(self.library.fq_host_tick(*self.refs, ctypes.byref(seen)))
 
+    def arrived(self, arrivals: Any, size: int) -> None:
+        """Bytes arrive for a virtual queue; ``arrivals`` is its ``fq_arrivals``."""
+        self.library.fq_host_arrivals_count(ctypes.byref(arrivals), size)
+
+    def load(self, arrivals: Any, backlog: int, now_ns: int) -> None:
+        """A tick is due: work out the integral of the queue that the law is told of, ``length_ns``."""
+        self.library.fq_host_arrivals_tick(
+            self.refs[0], ctypes.byref(arrivals), backlog, ctypes.c_uint64(now_ns)
+        )
+
     def saw_segment(self, one: int, other: int, now_ns: int) -> None:
         """A flow has been seen whose ends announce these MSS (0: none)."""
         self.library.fq_host_segment(self.refs[1], one, other, ctypes.c_uint64(now_ns))

@@ -313,6 +313,15 @@ struct fq_law_input {
 	__u32 pad;
 };
 
+/* What arrives for a virtual queue, between the ticks of its law (laws/arrivals.h). */
+struct fq_arrivals {
+	__u64 ns;        /* of the last tick */
+	__u64 length_ns; /* integral of the queue that the law is told of, byte ns */
+	__u64 bytes;     /* that have arrived since then */
+	__u32 load_q16;  /* rate of arrivals over that of the virtual queue, << 16 */
+	__u32 pad;
+};
+
 /* The state of a port's law, by slot: made by the agent, written by the programs. */
 struct fq_law_state {
 	__u64 pool;        /* shared by the flows, bytes << 8 */

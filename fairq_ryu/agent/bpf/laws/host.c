@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The laws for the host: a shared library for tests and for models of a network. */
+#include "arrivals.h"
 #include "law.h"
 #include "turns.h"
 
@@ -91,4 +92,14 @@ void fq_host_sent(const struct fq_law *p, struct fq_law_flow *f, __u32 backlog, 
 __u32 fq_host_acked(const struct fq_law *p, struct fq_law_flow *f, const struct fq_law_ack *in)
 {
 	return law_acked(p, f, in);
+}
+
+void fq_host_arrivals_count(struct fq_arrivals *a, __u32 bytes)
+{
+	arrivals_count(a, bytes);
+}
+
+void fq_host_arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u64 now)
+{
+	arrivals_tick(p, a, backlog, now);
 }
