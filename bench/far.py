@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bench.laws import Network, volleys
-from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, switch_law
+from bench.packet_model import MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits

@@ -22,7 +22,9 @@ from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
 from fairq_ryu.agent.tc import INGRESS
 from fairq_ryu.far_queue import FAR, FarQueue
-from fairq_ryu.law_spec import LawKind, LawSpec
+from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.iqm import IqmLaw
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.queue_rig import EXPERIMENTAL
@@ -288,7 +290,7 @@ def test_the_flows_of_a_far_queue_share_its_pool(switch: Switch, far: BridgePort
 
 
 def test_a_syn_ack_has_the_first_window_of_the_far_queue(switch: Switch, far: BridgePort) -> None:
-    install(switch, far, LawSpec(LawKind.FAIRQ), pool=6_000)
+    install(switch, far, FairQLaw(), pool=6_000)
     flow = Connection(switch, server_scale=0)
     flow.syn()
     assert packets.window(flow.syn_ack(window=60_000)) == 6_000
@@ -332,7 +334,7 @@ def install(switch: Switch, port: BridgePort, spec: LawSpec, pool: int | None = 
 
 
 def test_its_law_ticks_when_packets_arrive(switch: Switch, far: BridgePort) -> None:
-    install(switch, far, LawSpec(LawKind.FAIRQ, interval_us=1000))
+    install(switch, far, FairQLaw(interval_us=1000))
     flow = Connection(switch, server_scale=0).open()
     assert switch.datapath.law_state(far.ofport).last_ns == 0
     for _ in range(60):
@@ -347,7 +349,7 @@ def test_its_law_ticks_when_packets_arrive(switch: Switch, far: BridgePort) -> N
 
 
 def test_both_laws_count_a_flow_that_begins(switch: Switch, far: BridgePort) -> None:
-    spec = LawSpec(LawKind.IQM, target_ppm=1_000_000)
+    spec = IqmLaw(target_ppm=1_000_000)
     install(switch, far, spec, pool=0)
     data = switch.datapath
     near_law = parameters(spec, data.limits_of(far.ofport))

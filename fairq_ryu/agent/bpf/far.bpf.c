@@ -12,6 +12,7 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include "laws/arrivals.h"
 #include "layout.h"
 #include "lib/arrived.h"
 #include "lib/histogram.h"
@@ -26,7 +27,7 @@ struct far_queue {
 	struct bpf_spin_lock lock;
 	__u32 limit;
 	__u64 rate;
-	__u64 ticked_ns;
+	struct fq_arrivals arrivals;
 };
 
 /* By slot. Not in the map of queues, which tracing programs have as well: those may not have locks. */
@@ -37,12 +38,12 @@ struct {
 	__type(value, struct far_queue);
 } far_queues SEC(".maps");
 
-/* The time between two ticks of the law in a slot, ns; 0: it has none. */
-static __always_inline __u64 law_interval(__u32 slot, __u64 now)
+/* The law in a slot; NULL: it has none. */
+static __always_inline const struct fq_law *law_in(__u32 slot, __u64 now)
 {
 	const struct fq_port_law *law = bpf_map_lookup_elem(&port_laws, &slot);
 
-	return law && law->expires_ns > now ? law->law.interval_ns : 0;
+	return law && law->expires_ns > now ? &law->law : NULL;
 }
 
 /* Add the time since the last packet to the histogram: that in which it has drained, at the depth between. */
@@ -71,8 +72,8 @@ int fq_arrives(struct __sk_buff *skb)
 	struct fq_queue_config *cfg;
 	struct fq_histogram *hist;
 	struct far_queue *far;
-	__u64 now, interval;
-	bool due = false;
+	const struct fq_law *law;
+	__u64 now, byte_ns = 0;
 
 	if (!q)
 		return TC_ACT_UNSPEC;
@@ -86,7 +87,7 @@ int fq_arrives(struct __sk_buff *skb)
 	segments = wire_segments(skb);
 	bytes = arrived_bytes(skb, segments);
 	now = bpf_ktime_get_ns();
-	interval = cfg->laws ? law_interval(slot, now) : 0;
+	law = cfg->laws ? law_in(slot, now) : NULL;
 
 	bpf_spin_lock(&far->lock);
 	spread_time(hist, q, virtual_byte_ns(q, now), now);
@@ -97,16 +98,17 @@ int fq_arrives(struct __sk_buff *skb)
 	}
 	if (q->backlog > q->peak)
 		q->peak = q->backlog;
-	if (interval && law_less(now, far->ticked_ns) >= interval) {
-		far->ticked_ns = now;
-		due = true;
+	arrivals_count(&far->arrivals, bytes);
+	if (law && law_less(now, far->arrivals.ns) >= law->interval_ns) {
+		arrivals_tick(law, &far->arrivals, q->backlog, now);
+		byte_ns = law->gain_q16 ? far->arrivals.length_ns : q->byte_ns;
 	}
 	bpf_spin_unlock(&far->lock);
 
 	if (cfg->thresholds)
 		report_crossing(q, id);
-	if (due)
-		run_law(q, id);
+	if (byte_ns)
+		run_law(q, id, byte_ns);
 	return TC_ACT_UNSPEC;
 }
 

@@ -313,15 +313,6 @@ struct fq_law_input {
 	__u32 pad;
 };
 
-/* What arrives for a virtual queue, between the ticks of its law (laws/arrivals.h). */
-struct fq_arrivals {
-	__u64 ns;        /* of the last tick */
-	__u64 length_ns; /* integral of the queue that the law is told of, byte ns */
-	__u64 bytes;     /* that have arrived since then */
-	__u32 load_q16;  /* rate of arrivals over that of the virtual queue, << 16 */
-	__u32 pad;
-};
-
 /* The state of a port's law, by slot: made by the agent, written by the programs. */
 struct fq_law_state {
 	__u64 pool;        /* shared by the flows, bytes << 8 */
@@ -403,12 +394,21 @@ struct fq_queue {
 	__u32 pad;
 };
 
-/* The far queue of a port, by slot: all but `lock` and `ticked_ns` written by the agent only. */
+/* What arrives for a virtual queue, between the ticks of its law (laws/arrivals.h). */
+struct fq_arrivals {
+	__u64 ns;        /* of the last tick */
+	__u64 length_ns; /* integral of the queue that the law is told of, byte ns */
+	__u64 bytes;     /* that have arrived since then */
+	__u32 load_q16;  /* rate of arrivals over that of the virtual queue, << 16 */
+	__u32 pad;
+};
+
+/* The far queue of a port, by slot: `limit` and `rate` are the agent's. */
 struct fq_far_queue {
-	__u32 lock;      /* of its fq_queue; struct bpf_spin_lock, which is as large */
-	__u32 limit;     /* bytes that it holds */
-	__u64 rate;      /* bytes/s; 0: there is none in this slot */
-	__u64 ticked_ns; /* its law was due last */
+	__u32 lock;  /* of its fq_queue; struct bpf_spin_lock, which is as large */
+	__u32 limit; /* bytes that it holds */
+	__u64 rate;  /* bytes/s; 0: there is none in this slot */
+	struct fq_arrivals arrivals;
 };
 
 /*

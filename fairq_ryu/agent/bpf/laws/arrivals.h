@@ -27,7 +27,7 @@
 /* The load is that of a round trip, and at least of so many frames, which a rate can be told from. */
 #define ARRIVALS_FRAMES  64
 #define ARRIVALS_FRAME   1538 /* a full one on the wire, bytes */
-#define ARRIVALS_MOST   4 /* the load is at most this */
+#define ARRIVALS_MOST    4    /* the load is at most this */
 
 /* Bytes arrive. */
 static inline __attribute__((always_inline)) void arrivals_count(struct fq_arrivals *a, __u32 bytes)
@@ -45,7 +45,8 @@ arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u6
 		return;
 	settle = law_div(ARRIVALS_FRAMES * ARRIVALS_FRAME * NS_PER_S, p->rate);
 	settle = law_min(law_max(settle, p->base_rtt_ns), NS_PER_S);
-	load = law_div(law_min(a->bytes * NS_PER_S / elapsed, ARRIVALS_MOST * p->rate) << 16, p->rate);
+	load = law_div(law_min(a->bytes * NS_PER_S / elapsed, ARRIVALS_MOST * p->rate) << 16,
+		       p->rate);
 	load = law_div(a->load_q16 * settle + load * elapsed, settle + elapsed);
 	length = load + ARRIVALS_ABOVE * law_less(load, 1 << 16);
 	length = (p->target * length >> 16) + backlog / ARRIVALS_BACKLOG;
