@@ -19,10 +19,11 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.law_spec import LAW_BOUNDS, LawFlags, LawKind, LawSpec
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.agent_peer import Peer, role
-from tests.support.fakes import DATAPATH, FakeDatapath
+from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port
 
 FAIRQ = LawSpec(LawKind.FAIRQ)
 LIMITS = QueueLimits("netem", 125_000, 25_000_000)
@@ -272,6 +273,27 @@ def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
     assert law.gain_q16 == round(0.4 * 0.0002 / 0.00225 * 65536)
     # 8 bytes in 8 us at 1 Gbit/s are 40 in 200 us at 200 Mbit/s.
     assert law.trim_step == 40
+
+
+def test_a_far_queue_has_a_nearer_target_and_a_slower_pool() -> None:
+    near, far = parameters(FAIRQ, LIMITS), parameters(FAIRQ, dataclasses.replace(LIMITS, kind="far"))
+    assert far.target == near.target * 2 // 5 and far.limit == near.limit
+    assert far.gain_q16 == round(0.02 * 0.0002 / (0.001 + far.target / far.rate) * 65536)
+    assert (near.flags, far.flags) == (0, layout.CONSTANTS["FQ_FAR_LAW"])
+    assert not layout.CONSTANTS["FQ_FAR_LAW"] & sum(LawFlags)
+
+
+def test_acdc_cannot_govern_a_far_queue(data: FakeDatapath) -> None:
+    number = FAR | 1
+    data.ports[number], data.limits[number] = bridge_port(number), LIMITS
+    table = LawTable(data, 8)
+    table.set(SetLaw(LawCommand.ADD, 1, LawSpec(LawKind.ACDC, mark_packets=20, weight_shift=4)))
+    table.set(SetLaw(LawCommand.ADD, 2, FAIRQ))
+    with pytest.raises(OpenFlowError, match="is a far queue") as refused:
+        table.install_rule(number, WindowRule(WindowKind.LAW, 1), 10**12, 0)
+    assert refused.value.code == window_law.ERROR_LAW_NO_QUEUE and data.installed == {}
+    table.install_rule(number, WindowRule(WindowKind.LAW, 2), 10**12, 0)
+    assert data.laws[number][1].kind == LawKind.FAIRQ
 
 
 def test_the_threshold_of_acdc_is_in_frames_whatever_the_buffer() -> None:
