@@ -14,6 +14,7 @@ from fairq_ryu.cli.commands import (
     disable,
     doctor,
     enable,
+    far,
     release,
     report,
     run,
@@ -23,7 +24,7 @@ from fairq_ryu.cli.commands import (
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
-    *(doctor, agent, release, status, show),
+    *(doctor, agent, release, status, show, far),
     *(disable, enable, announce, run, report, check),
 )
 """The subcommands, in the order of the help text."""

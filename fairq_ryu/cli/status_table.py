@@ -90,6 +90,11 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
         # Most ports of a switch have no queue, and the table shows it.
         if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
             yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
+        if port["queue"]["kind"] == "far":
+            yield (
+                f"port {port['ofport']} is a far queue: a virtual queue of what arrives; drops are what would "
+                "not fit there"
+            )
         without = port["no_acks"]
         if without["total"]:
             yield (

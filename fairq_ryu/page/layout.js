@@ -9,6 +9,12 @@ export const ARCH = 58; // height of a link between switches of one level
 const HOST_ROW = 44; // height of a host and its name, below the gap under the last switch
 const NARROWEST_SLOT = 15; // hosts with less space than this are drawn as one
 const WIDEST_SLOT = 88;
+const TANK_ABOVE = 16; // further room for the vessels of far queues above the highest switches
+
+// A far queue is in the switch above: no port, but a vessel on top of the one that sees what leaves it.
+export function isFar(row) {
+  return row.far_of !== null && row.far_of !== undefined;
+}
 
 // The level of a switch: its number of hops from the nearest switch with hosts. `before` has the levels of the
 // previous layout: a switch that has lost its links keeps its level.
@@ -73,7 +79,8 @@ export function layout(store, width, height, before) {
   const depth = Math.max(1, rows.length);
   // A link between two switches of the top level is drawn above them.
   const over = store.state.links.some(({ a, b }) => found.get(a[0]) === depth - 1 && found.get(b[0]) === depth - 1);
-  const top = TOP + (over ? ARCH : 0) + (depth > 1 ? 0 : 6);
+  const above = [...store.ports.values()].some((row) => isFar(row) && found.get(row.dpid) === depth - 1);
+  const top = TOP + (over || above ? ARCH : 0) + (above ? TANK_ABOVE : 0) + (depth > 1 ? 0 : 6);
   const gap = (height - top - HOST_ROW - depth * BOX) / depth;
   const y = (level) => top + (depth - 1 - level) * (BOX + gap);
 
@@ -157,6 +164,12 @@ function placePorts(store, boxes, hosts, found) {
     const side = `${here} ${down ? 1 : -1}`;
     if (!sides.has(side)) sides.set(side, []);
     sides.get(side).push({ key, towards: middle(boxes.get(there)) });
+  }
+  for (const [key, row] of store.ports) {
+    if (!isFar(row) || !boxes.has(row.dpid)) continue;
+    const side = `${row.dpid} -1`;
+    if (!sides.has(side)) sides.set(side, []);
+    sides.get(side).push({ key, towards: middle(boxes.get(row.dpid)) });
   }
   for (const [side, entries] of sides) {
     const [dpid, way] = side.split(" ");

@@ -2,7 +2,7 @@
 
 import { make, makeSvg, setAttributes, setText } from "./dom.js";
 import { percent, rate, shortRate } from "./format.js";
-import { ARCH, commonPrefix, describeHost, layout, signature } from "./layout.js";
+import { ARCH, commonPrefix, describeHost, isFar, layout, signature } from "./layout.js";
 
 const SOCKET = 7;
 const QUIET_BPS = 20_000; // a rate below this, such as that of discovery frames, is not shown as a number
@@ -200,7 +200,8 @@ export class Topology {
     const tank = Boolean(this._store.ports.get(key).limit_bytes);
     const { width, height } = tank ? this._plan.tank : { width: SOCKET, height: SOCKET };
     const top = side === 1 ? y : y - height;
-    const group = makeSvg("g", { class: tank ? "port tank" : "port", role: "button", tabindex: -1, "data-port": key });
+    const kind = `${tank ? "port tank" : "port"}${isFar(this._store.ports.get(key)) ? " far" : ""}`;
+    const group = makeSvg("g", { class: kind, role: "button", tabindex: -1, "data-port": key });
     const title = makeSvg("title");
     const ring = makeSvg("rect", { class: "ring", x: x - width / 2 - 4, y: top - 4, width: width + 8, height: height + 8, rx: 5 });
     const body = makeSvg("rect", { class: "body", x: x - width / 2, y: top, width, height, rx: tank ? 2 : 1 });

@@ -8,6 +8,7 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from fairq_ryu.far_queue import FAR
 from tests.support import fake_controller as scenes
 from tests.support.fake_controller import PAGE, FatTree, Hostile, Incast, LeafSpine
 
@@ -49,6 +50,25 @@ def test_the_map_shows_every_switch_host_and_link(page, serve, scene, switches, 
     assert len(page.all("#map .switch")) == switches
     assert len(page.all("#map .host")) == hosts
     assert len(page.all("#map .link")) == hosts + links
+
+
+def test_a_far_queue_is_drawn_above_the_switch_and_dashed(page, serve):
+    page.open(serve(scenes.FarIncast()).url)
+    page.live()
+    (found,) = page.script(
+        "return [...document.querySelectorAll('#map .far')].map((each) => {"
+        "  const body = each.querySelector('.body');"
+        "  const box = body.getBoundingClientRect();"
+        "  const map = document.querySelector('#map svg').getBoundingClientRect();"
+        "  return [each.dataset.port, getComputedStyle(body).strokeDasharray, box.top, box.bottom, map.top]})"
+    )
+    (below,) = page.script(
+        "return [...document.querySelectorAll('#map .switch rect')]"
+        ".map((each) => each.getBoundingClientRect().top)"
+    )
+    key, dashes, top, bottom, edge = found
+    assert key == f"{scenes.dpid(1)}:{FAR | 5}" and dashes != "none"
+    assert edge <= top < bottom <= below + 1
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.rest.schema.rows import PortRow
 from tests.support import rest_answers
 
@@ -298,7 +299,7 @@ class Incast(Scene):
 
     @property
     def loads(self):
-        last = len(self.ports)
+        last = max(number for _, number in self.ports if number < FAR)
         found = {}
         for key in self.ports:
             if key[1] == last:
@@ -307,6 +308,16 @@ class Incast(Scene):
                 elephant = key[1] <= self.elephants
                 found[key] = (3e5, 23e6) if elephant else (8e4, 9e6 * self.burst)
         return found
+
+
+class FarIncast(Incast):
+    """The same; the queue of the switch above is governed as well, by what arrives by the last port."""
+
+    def __init__(self):
+        super().__init__(senders=4)
+        (key, row), *_ = [each for each in self.ports.items() if each[1]["limit_bytes"]]
+        far = {**row, "port": FAR + key[1], "role": "far", "far_of": key[1], "name": f"{row['name']}@far"}
+        self.ports[key[0], FAR + key[1]] = far
 
 
 class Hostile(Incast):

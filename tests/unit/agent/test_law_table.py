@@ -19,6 +19,7 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.acdc import AcdcLaw
 from fairq_ryu.laws.fairq import FairQLaw
@@ -28,7 +29,7 @@ from fairq_ryu.laws.registry import window_laws
 from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.agent_peer import Peer, role
-from tests.support.fakes import DATAPATH, FakeDatapath
+from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port
 
 FAIRQ = FairQLaw()
 LIMITS = QueueLimits("netem", 125_000, 25_000_000)
@@ -291,6 +292,19 @@ def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
     trim = parameters(FairSwitchLaw(), LIMITS)
     assert (layout.own("fairswitch_law", trim).trim_step, trim.gain_q16) == (40, 0)
     assert layout.own("iqm_law", parameters(IqmLaw(), LIMITS)).calm == 25_000
+
+
+def test_acdc_cannot_govern_a_far_queue(data: FakeDatapath) -> None:
+    number = FAR | 1
+    data.ports[number], data.limits[number] = bridge_port(number), LIMITS
+    table = LawTable(data, 8)
+    table.set(SetLaw(LawCommand.ADD, 1, AcdcLaw()))
+    table.set(SetLaw(LawCommand.ADD, 2, FAIRQ))
+    with pytest.raises(OpenFlowError, match="is a far queue") as refused:
+        table.install_rule(number, WindowRule(WindowKind.LAW, 1), 10**12, 0)
+    assert refused.value.code == window_law.ERROR_LAW_NO_QUEUE and data.installed == {}
+    table.install_rule(number, WindowRule(WindowKind.LAW, 2), 10**12, 0)
+    assert data.laws[number][1].kind == FairQLaw.kind
 
 
 def test_the_threshold_of_acdc_is_in_frames_whatever_the_buffer() -> None:

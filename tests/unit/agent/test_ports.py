@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import ports
+from fairq_ryu.agent.far_ports import far_id, far_limits, with_far_queues
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.ports import BridgePorts
+from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.tc import UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice
+from fairq_ryu.far_queue import FAR, FarQueue
 from tests.support.fakes import bridge_port
 
 NOW = 10**12
@@ -188,3 +191,46 @@ def test_a_device_that_cannot_be_watched_is_logged_once_and_tried_again(caplog):
     asyncio.run(made.retry_failed())
     assert set(programs.devices) == {7}
     assert made.unwatched == []
+
+
+def far_view(*numbers: int) -> BridgeView:
+    return BridgeView("s1", 1, "netdev", tuple(bridge_port(number) for number in numbers), (), ())
+
+
+def test_a_far_queue_comes_after_its_port_and_goes_before_it():
+    programs, first = Devices(), far_view(1, 2)
+    queue = FarQueue("s1-eth2", rate=1_000_000)
+    made = BridgePorts("s1", first, programs, Server(), lambda: None, [queue])  # type: ignore[arg-type]
+    made.update(first)
+    known = far_id(102)
+    assert programs.done == ["+port 101", "+port 102", f"+port {known}"]
+    shown = programs.ports[FAR | 2]
+    assert (shown.name, shown.ifindex, shown.speed, shown.far) == ("s1-eth2@far", known, 10**9, queue)
+    assert programs.ports[1].far is None
+    programs.done.clear()
+    # The port is another interface now.
+    made.update(replace(first, ports=(bridge_port(1), replace(bridge_port(2), ifindex=202))))
+    assert programs.done == [f"-port {known}", "-port 102", "+port 202", f"+port {far_id(202)}"]
+    programs.done.clear()
+    made.update(far_view(1))
+    assert programs.done == [f"-port {far_id(202)}", "-port 202"]
+
+
+def test_a_far_queue_has_no_qdisc_to_be_read(monkeypatch):
+    programs, first, asked = Devices(), far_view(1), []
+    monkeypatch.setattr(programs, "set_queue_limits", lambda *_: None, raising=False)
+    monkeypatch.setattr(ports, "read_queue_limits", lambda indexes: asked.append(indexes) or {})
+    table = SimpleNamespace(limits_changed=lambda: None)
+    server: Any = Server()
+    server.laws = server.queue_laws = table
+    made = BridgePorts("s1", first, programs, server, lambda: None, [FarQueue("s1-eth1")])  # type: ignore[arg-type]
+    made.update(first)
+    asyncio.run(made.read_queue_limits())
+    assert asked == [[101]] and len(programs.ports) == 2
+
+
+def test_the_limits_of_a_far_queue_are_those_of_its_line_and_of_the_link():
+    (_, far) = with_far_queues([bridge_port(1)], {"s1-eth1": FarQueue("s1-eth1", share=0.5)})
+    assert far_limits(far) == QueueLimits("far", 625_000, 62_500_000)
+    unknown = far_limits(replace(far, speed=0))
+    assert (unknown.limit, unknown.rate) == (0, 0) and "s1-eth1" in unknown.reason

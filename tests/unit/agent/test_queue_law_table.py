@@ -14,9 +14,12 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.queue_law_table import limits_now, parameters
+from fairq_ryu.agent.queue_law_table import QueueLawTable, limits_now, parameters
 from fairq_ryu.channel import flowmod, framing, oxm, queue_law, window_law
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
+from fairq_ryu.far_queue import FAR
+from fairq_ryu.model import WindowKind, WindowRule
 from fairq_ryu.queue_law_spec import (
     QUEUE_LAW_BOUNDS,
     Limits,
@@ -26,7 +29,7 @@ from fairq_ryu.queue_law_spec import (
     Variant,
 )
 from tests.support.agent_peer import Peer, bad_request, role
-from tests.support.fakes import DATAPATH, FakeDatapath
+from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port
 
 AFCD = QueueLawSpec(QueueLawKind.AFCD)
 LIMITS = QueueLimits("netem", 125_000, 25_000_000)
@@ -53,6 +56,16 @@ def states(peer: Peer, law: int = ALL_LAWS) -> list[queue_law.QueueLawState]:
 
 
 # The life of a law
+
+
+def test_a_far_queue_has_no_queue_law(data: FakeDatapath) -> None:
+    """Its packets are here already: none can be dropped or marked."""
+    data.ports[FAR | 1], data.limits[FAR | 1] = bridge_port(FAR | 1), LIMITS
+    table = QueueLawTable(data, 8)
+    table.set(queue_law.SetQueueLaw(LawCommand.ADD, 1, AFCD))
+    with pytest.raises(OpenFlowError, match="is a far queue") as refused:
+        table.install_rule(FAR | 1, WindowRule(WindowKind.QUEUE_LAW, 1), 10**12, 0)
+    assert refused.value.code == window_law.ERROR_LAW_NO_QUEUE and data.queue_laws == {}
 
 
 def test_a_law_does_nothing_until_a_rule_refers_to_it(peer: Peer, data: FakeDatapath) -> None:

@@ -13,6 +13,7 @@ from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario, testbed
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, config_files
+from fairq_ryu.far_queue import FarQueue
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -78,6 +79,14 @@ def test_the_controller_is_told_the_way_of_the_scenario(way: str, tmp_path: Path
     asked, given = config_files(scenario.load("incast", {"way": way}), tmp_path, tmp_path / "own.conf")
     assert loader.load([asked]).value("fairq_ryu", "way") == way
     assert given == tmp_path / "own.conf"  # later, so its settings are in force
+
+
+def test_the_agent_is_told_of_a_bottleneck_that_it_cannot_see(tmp_path: Path) -> None:
+    chosen = scenario.load("incast-tor", {"rate_mbit": "50", "buffer_bytes": "90000"})
+    (asked,) = config_files(chosen, tmp_path, None)
+    assert loader.load([asked]).far_queues() == (FarQueue("s1-eth1", 6_250_000, 90_000),)
+    (asked,) = config_files(scenario.load("incast"), tmp_path, None)
+    assert loader.load([asked]).far_queues() == ()
 
 
 @pytest.mark.parametrize(

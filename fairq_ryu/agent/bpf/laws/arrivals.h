@@ -8,11 +8,11 @@
  * shrinking until it is empty: hidden queue and goodput would swing between the extremes. What a pool changes at once is
  * the rate at which data arrives. So the law is told
  *
- *	target * load + ARRIVALS_ABOVE * target * (load - 1 if that is positive) + backlog / ARRIVALS_BACKLOG
+ *	target * load + ARRIVALS_ABOVE * target * (load - 1, at least 0) + (backlog - target / 2, at least 0) / ARRIVALS_BACKLOG
  *
  * where `load` is the rate of arrivals over that of the virtual queue, and `backlog` that of the virtual queue. At the
- * rate of the virtual queue the pool rests; above it the hidden queue fills, so that weighs more; and a backlog that
- * stays lowers the pool until it is gone.
+ * rate of the virtual queue the pool rests; above it the hidden queue fills, so that weighs more; and a backlog that is
+ * longer than those of bursts lowers the pool until it is gone.
  */
 #ifndef FAIRQ_LAW_ARRIVALS_H
 #define FAIRQ_LAW_ARRIVALS_H
@@ -49,7 +49,7 @@ arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u6
 		       p->rate);
 	load = law_div(a->load_q16 * settle + load * elapsed, settle + elapsed);
 	length = load + ARRIVALS_ABOVE * law_less(load, 1 << 16);
-	length = (p->target * length >> 16) + backlog / ARRIVALS_BACKLOG;
+	length = (p->target * length >> 16) + law_less(backlog, p->target / 2) / ARRIVALS_BACKLOG;
 	a->length_ns += law_min(length, MAX_POOL) * elapsed;
 	a->load_q16 = load;
 	a->bytes = 0;

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fairq_ryu import far_queue
 from fairq_ryu.channel import oxm
 from fairq_ryu.channel.description import Description
-from fairq_ryu.control.windows.inventory import UNKNOWN, Beside
+from fairq_ryu.control.windows.inventory import FAR, UNKNOWN, Beside
 from fairq_ryu.fabric.ways import Way
 from fairq_ryu.model import PortKey
 from tests.support.fakes import FakeSwitch
 from tests.support.site import Site
+
+PORT_ABOVE = far_queue.FAR | 2
 
 
 def agent_of(site: Site, dpid: int, *ports: int):
@@ -34,6 +37,18 @@ def test_a_bridge_of_which_only_the_agent_is_known():
     assert inventory.name(PortKey(7, 2)) == "s7-eth2" and inventory.role(PortKey(7, 2)) == UNKNOWN
     assert dict(inventory.listed()).keys() == {1, 7} and inventory.known == [1, 7]
     assert 7 not in inventory.counted
+
+
+def test_a_far_queue_is_one_more_port_which_no_bridge_lists():
+    site = Site()
+    for dpid in (1, 7):
+        link = agent_of(site, dpid, 1, 2)
+        link.ports[PORT_ABOVE].name = f"s{dpid}-eth2@far"
+    inventory = site.windows.inventory
+    for dpid in (1, 7):
+        key = PortKey(dpid, PORT_ABOVE)
+        assert inventory.ports(dpid)[-1] == key and len(set(inventory.ports(dpid))) >= 3
+        assert (inventory.name(key), inventory.role(key)) == (f"s{dpid}-eth2@far", FAR)
 
 
 def test_a_bridge_of_the_fabric_that_is_away_stays_one():

@@ -18,6 +18,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.control.operations.state import _queue_law
 from fairq_ryu.control.windows.queue_laws import beside
 from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.model import PortKey, WindowKind, WindowRule
 from fairq_ryu.policies.afq import Afq
 from fairq_ryu.policies.choice import make
@@ -95,6 +96,11 @@ def test_a_port_without_a_known_queue_has_none(site: Site) -> None:
     assert read(site, 1.0, limit=0) == [] and read(site, 1.0, rate=0) == []
     read(site, 2.0)
     assert read(site, 2.1, rate=0) == [(LawCommand.DELETE, 2, None)]
+
+
+def test_a_far_queue_has_none(site: Site) -> None:
+    """Its packets have left it when the agent sees them."""
+    assert read(site, 1.0, port=FAR | 2) == []
 
 
 def test_a_law_changes_and_ends_with_its_policy(site: Site, judging: Judging) -> None:
