@@ -103,7 +103,7 @@ class OwnMachine:
         # No test has started it; it ends with this process, however that ends; and it has the priority that
         # the one of the machine has.
         environment = {name: value for name, value in os.environ.items() if name != MARK}
-        command = ["nice", "-n", "-10", "setpriv", "--pdeathsig", "KILL", *line.split()]
+        command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "-10", *line.split()]
         self._programs.append(subprocess.Popen(command, env=environment))
 
 
