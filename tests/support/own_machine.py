@@ -113,8 +113,7 @@ def _namespaces():
 
 def _enter(namespaces):
     network, mounts = namespaces
-    _call(
-        "unshare", _FILES
-    )  # the kernel lets no thread change its mounts alone while it shares its directory
+    # A thread that shares its working directory with others may not change its mounts.
+    _call("unshare", _FILES)
     _call("setns", mounts, _NEW_MOUNTS)
     _call("setns", network, _NEW_NETWORK)
