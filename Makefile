@@ -26,10 +26,10 @@ demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table 
 	@exec $(SUDO) $(BIN)/fairq run incast --policy droptail,droptail-rto5,fairq --repeat 3 \
 		--set rounds=3 --set warmup_s=1.5 --set elephants_only_s=0 --out results/demo
 
-# Two at a time: lint and the unit tests run beside what needs the machine for itself; other tests have a network
-# and an Open vSwitch of their own (tests/conftest.py).
+# Three at a time on two processors, because many tests wait: lint and the unit tests run beside what needs the
+# machine for itself; other tests have a network and an Open vSwitch of their own (tests/conftest.py).
 test: setup-dev ## lint and every test (as root)
-	@exec $(SUDO) $(BIN)/pytest --numprocesses 2
+	@exec $(SUDO) $(BIN)/pytest --numprocesses 3
 
 # exec: when make is killed, what it put up is taken down.
 test-fresh: ## both commands in a minimal root made for them, as on a fresh machine (ARGS="--tests -- tests/unit")

@@ -103,14 +103,17 @@ FREE, TURN = (os.open(path, os.O_RDONLY) for path in (TESTS, TESTS / "conftest.p
 
 @contextlib.contextmanager
 def place_of(nodeid):
-    """Where a test runs: tests on own machines only while no test has the machine for itself."""
+    """Where a test runs: tests on own machines only while no test has the machine for itself. The browser has
+    an own machine at any time: it interrupts what it loads when somebody adds a network interface.
+    """
     scope = scope_of(nodeid)
-    if not WORKER or scope not in ("machine", *ON_OWN_MACHINE) or missing():
+    if not WORKER or scope not in ("machine", "page", *ON_OWN_MACHINE) or missing():
         yield
         return
-    fcntl.flock(TURN, fcntl.LOCK_EX)
-    fcntl.flock(FREE, fcntl.LOCK_EX if scope == "machine" else fcntl.LOCK_SH)
-    fcntl.flock(TURN, fcntl.LOCK_UN)
+    if scope != "page":
+        fcntl.flock(TURN, fcntl.LOCK_EX)
+        fcntl.flock(FREE, fcntl.LOCK_EX if scope == "machine" else fcntl.LOCK_SH)
+        fcntl.flock(TURN, fcntl.LOCK_UN)
     try:
         with contextlib.nullcontext() if scope == "machine" else own_machine.used():
             yield

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from fairq_ryu.agent import status
 from tests.support.traces import MARK
 
 _NEW_MOUNTS, _NEW_NETWORK, _FILES = 0x00020000, 0x40000000, 0x00000200  # CLONE_NEWNS, CLONE_NEWNET, CLONE_FS
 _LIBC = ctypes.CDLL(None, use_errno=True)
-_RUN = Path("/run/openvswitch")
+_RUN = Path(os.environ.get("OVS_RUNDIR", "/var/run/openvswitch"))
 _TEMPORARY = _RUN / "tmp"
-_PRIVATE = (_RUN, Path("/run/fairq_ryu"), Path("/run/netns"))
+_PRIVATE = (_RUN, status.run_directory(), Path("/run/netns"))
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 
@@ -86,7 +87,7 @@ class OwnMachine:
         _run("mount --make-rprivate /")
         _run("mount -t sysfs sysfs /sys")  # it shows the interfaces of this network
         for path in _PRIVATE:
-            path.mkdir(exist_ok=True)
+            path.mkdir(parents=True, exist_ok=True)
             _run(f"mount -t tmpfs tmpfs {path}")
         _TEMPORARY.mkdir()
         _run("ip link set lo up")
@@ -102,7 +103,7 @@ class OwnMachine:
         # No test has started it; it ends with this process, however that ends; and it has the priority that
         # the one of the machine has.
         environment = {name: value for name, value in os.environ.items() if name != MARK}
-        command = ["nice", "-n", "-10", "setpriv", "--pdeathsig", "KILL", *line.split()]
+        command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "-10", *line.split()]
         self._programs.append(subprocess.Popen(command, env=environment))
 
 
@@ -112,8 +113,7 @@ def _namespaces():
 
 def _enter(namespaces):
     network, mounts = namespaces
-    _call(
-        "unshare", _FILES
-    )  # the kernel lets no thread change its mounts alone while it shares its directory
+    # A thread that shares its working directory with others may not change its mounts.
+    _call("unshare", _FILES)
     _call("setns", mounts, _NEW_MOUNTS)
     _call("setns", network, _NEW_NETWORK)
