@@ -19,12 +19,18 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.program import DROP_PRIORITY, QUEUE_LAW_PRIORITY
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.queue_law_table import parameters
+from fairq_ryu.laws.afcd import AfcdLaw
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.laws.codel import CodelLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.red import RedLaw
+from fairq_ryu.laws.sfb import SfbLaw
 from fairq_ryu.model import Thresholds
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import QueueLawSpec, Variant
 
 BUFFER, RATE = 125_000, 6_250_000
 _HOUR_NS = 3600 * 10**9
-WANTED = {QueueLawKind.AFCD: 110, QueueLawKind.AFQ: None, QueueLawKind.SFB: None}
+WANTED = {"afcd": 110, "afq": None, "sfb": None}
 """Nanoseconds above an empty program; the other laws 60."""
 
 
@@ -48,21 +54,20 @@ def _laws(
     datapath: BridgePrograms, empty: LoadedProgram, data: bytes, ifindex: int, handed_on: tuple[int, ...]
 ) -> None:
     lease = time.monotonic_ns() + _HOUR_NS
-    cases = [(kind, Variant.OURS) for kind in (QueueLawKind.MARK, QueueLawKind.RED, QueueLawKind.CODEL)]
-    variants = (Variant.PAPER, Variant.OURS)
-    cases += [(kind, each) for kind in (QueueLawKind.AFQ, QueueLawKind.AFCD) for each in variants]
-    cases += [(QueueLawKind.SFB, Variant.OURS)]
-    for kind, variant in cases:
-        flags = QueueLawFlags(0) if kind is QueueLawKind.MARK else QueueLawFlags.ECN
-        spec = QueueLawSpec(kind, variant, flags)
+    cases: list[QueueLawSpec] = [MarkLaw(), RedLaw(ecn=1), CodelLaw(ecn=1)]
+    for variant in (Variant.PAPER, Variant.OURS):
+        cases += [AfqLaw(ecn=1, variant=variant), AfcdLaw(ecn=1, variant=variant)]
+    cases += [SfbLaw(ecn=1)]
+    for spec in cases:
         datapath.remove_queue_law(1)
         datapath.install_queue_law(1, 1, parameters(spec, QueueLimits("bench", BUFFER, RATE)), lease)
         with LoadedProgram.attached(ifindex, QUEUE_LAW_PRIORITY) as judge:
-            name = f"{kind.name} ({variant.name.lower()})" if kind.name.startswith("AF") else kind.name
+            shown = spec.shown_variant
+            name = f"{spec.name} ({Variant(shown).name.lower()})" if shown else spec.name
             for what, backlog in (("empty queue", 0), ("half full", BUFFER // 2)):
                 _set_backlog(datapath, ifindex, backlog)
                 cost = _above(judge, empty, data, ifindex, handed_on)
-                print(_line(f"{name}, {what}", cost, WANTED.get(kind, 60)))
+                print(_line(f"{name}, {what}", cost, WANTED.get(spec.name, 60)))
     datapath.remove_queue_law(1)
 
 

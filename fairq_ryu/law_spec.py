@@ -128,9 +128,9 @@ class Parameters:
         """Why parameters that are within their bounds contradict each other, in words; None: they do not."""
         return None
 
-    def own(self, limit: int, rate: int) -> Mapping[str, int]:
+    def own(self, limit: int, rate: int) -> Mapping[str, int | Mapping[str, int]]:
         """What the kind has of its own in the maps on a port with this buffer (bytes) and rate (bytes/s): the
-        values of ``struct NAME_law`` of its ``law.h``.
+        values of ``struct NAME_law`` of its ``law.h``, of a struct within it by its names.
         """
         return {}
 

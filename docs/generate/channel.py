@@ -7,13 +7,10 @@ import pkgutil
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from enum import Enum
 from typing import Any, TypeAlias
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from docs.generate import examples
 from docs.generate.marks import ROOT, Old, Rows
 from fairq_ryu import channel
 from fairq_ryu.agent import window_channel
@@ -21,9 +18,9 @@ from fairq_ryu.channel import oxm
 from fairq_ryu.channel.dispatch import DispatchTable
 from fairq_ryu.control.arrivals import agent_messages
 from fairq_ryu.law_spec import LawSpec, Parameters
-from fairq_ryu.laws.registry import window_laws
+from fairq_ryu.laws.registry import queue_laws, window_laws
 from fairq_ryu.model import WindowKind
-from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
 MODULES: Mapping[str, Any] = {
     each.name: importlib.import_module(f"{channel.__name__}.{each.name}")
@@ -133,17 +130,18 @@ def layout(old: Old, *words: str) -> Rows:
 
 _KINDS: Mapping[str, tuple[type[Parameters], Callable[[], Mapping[int, type[Parameters]]]]] = {
     "window_law": (LawSpec, window_laws),
+    "queue_law": (QueueLawSpec, queue_laws),
 }
 
 
 def law(old: Old, module: str) -> Rows:
     """The part of SET_LAW or SET_QUEUE_LAW that all kinds have."""
     common, kinds = _KINDS[module]
-    part = f"{module}._SET"
+    part = "window_law._SET"
     head = _layout(Old(old.head, old.rows[: len(list(_sizes(part)))]), [part], {}, {})
     numbers = ", ".join(f"{number} `{kind.name}`" for number, kind in kinds().items())
     rows = [(*row[:2], f"kind: {numbers}" if row[2].startswith("kind:") else row[2]) for row in head]
-    return rows + [row[1:] for row in _parameters(module, common, 0)]
+    return rows + [row[1:] for row in _parameters(common, 0)]
 
 
 def law_kinds(old: Old, module: str) -> Rows:
@@ -152,15 +150,15 @@ def law_kinds(old: Old, module: str) -> Rows:
     shared = len(common.parameters())
     rows: Rows = [("kind", "offset", "size", "field")]
     for kind in kinds().values():
-        rows += _parameters(module, kind, shared)
-        end = _named(f"{module}._SET").size + kind.layout().size
+        rows += _parameters(kind, shared)
+        end = _named("window_law._SET").size + kind.layout().size
         rows.append((f"`{kind.name}`", str(end), "", "end"))
     return rows
 
 
-def _parameters(module: str, kind: type[Parameters], first: int) -> Rows:
+def _parameters(kind: type[Parameters], first: int) -> Rows:
     rows: Rows = []
-    offset = _named(f"{module}._SET").size
+    offset = _named("window_law._SET").size
     for place, (name, code, least, most, text) in enumerate(kind.parameters()):
         size = struct.calcsize(f"!{code}")
         if place >= first:
@@ -168,28 +166,6 @@ def _parameters(module: str, kind: type[Parameters], first: int) -> Rows:
             rows.append((f"`{getattr(kind, 'name', '')}`", str(offset), str(size), bounds))
         offset += size
     return rows
-
-
-def queue_law(old: Old, module: str) -> Rows:
-    """The body of SET_LAW or SET_QUEUE_LAW."""
-    laws: Mapping[str, tuple[Any, Mapping[str, Bounds]]] = {
-        "queue_law": (examples.QUEUE_LAW, QUEUE_LAW_BOUNDS),
-    }
-    spec, bounds = laws[module]
-    body, encode = _named(f"{module}._SET"), _named(f"{module}.encode_set")
-    names = {}
-    for each in fields(spec):
-        # A field is where the body changes when it changes.
-        value = getattr(spec, each.name)
-        other = next(m for m in type(value) if m != value) if isinstance(value, Enum) else value + 1
-        bodies = (
-            body.unpack(encode(0, 1, spec_of)) for spec_of in (spec, replace(spec, **{each.name: other}))
-        )
-        (place,) = (place for place, (one, two) in enumerate(zip(*bodies, strict=True)) if one != two)
-        names[place] = each.name
-    rows = _layout(old, [f"{module}._SET"], names, bounds)
-    kinds = ", ".join(f"{kind.value} `{kind.name.lower().replace('_', '-')}`" for kind in type(spec.kind))
-    return [(*row[:2], f"kind: {kinds}" if row[2].startswith("kind:") else row[2]) for row in rows]
 
 
 def segment_counts(old: Old) -> Rows:

@@ -26,6 +26,7 @@ from fairq_ryu.channel import (
 )
 from fairq_ryu.channel.oxm import EXPERIMENTER_ID
 from fairq_ryu.config.loader import Config
+from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import (
     Congestion,
@@ -41,7 +42,7 @@ from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
 from fairq_ryu.port_settings import PortSettings, VlanMode
-from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
+from fairq_ryu.queue_law_spec import Limits, Variant
 
 _PEER = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
 _PORT = PortKey(1, 17)
@@ -61,7 +62,7 @@ _LAW = window_law.LawState(
     overdue=3, overflowed=1,
 )  # fmt: skip
 _QUEUE_LAW = queue_law.QueueLawState(
-    law=17, port=17, kind=QueueLawKind.AFCD, variant=Variant.OURS, limits=Limits.SHARE, judged=123456,
+    law=17, port=17, kind=AfcdLaw.kind, variant=Variant.OURS, limits=Limits.SHARE, judged=123456,
     dropped=789, marked=0, not_ect=123456, unmarked=0, fair_q16=1000 << 16, flows=2, samples=2000,
     sample_every=10, target_bytes=12500, delay_us=4200, target_us=500, interval_us=12000,
 )  # fmt: skip

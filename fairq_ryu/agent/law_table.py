@@ -72,8 +72,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
     )
-    for name, value in spec.own(limits.limit, limits.rate).items():
-        setattr(layout.own(f"{spec.name}_law", law), name, value)
+    layout.fill_own(spec, law, limits.limit, limits.rate)
     return law
 
 

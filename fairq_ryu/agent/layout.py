@@ -11,9 +11,11 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fairq_ryu.law_spec import Parameters
 from fairq_ryu.laws.registry import FOLDER
 
 BPF_DIR = Path(__file__).parent / "bpf"
@@ -71,7 +73,8 @@ def read_layout(text: str) -> tuple[dict[str, int], dict[str, type[ctypes.Struct
     return constants, structs
 
 
-CONSTANTS, STRUCTS = read_layout("".join(part.read_text(encoding="utf-8") for part in HEADERS))
+_DEFINED, STRUCTS = read_layout("".join(part.read_text(encoding="utf-8") for part in HEADERS))
+CONSTANTS = {name: value for name, value in _DEFINED.items() if name.startswith("FQ_")}
 
 # ctypes structures are built at run time, so their fields have no static types.
 fq_config: Any = STRUCTS["fq_config"]
@@ -123,6 +126,22 @@ fq_depth: Any = STRUCTS["fq_depth"]
 def own(name: str, common: Any) -> Any:
     """What a kind of law has of its own within a common structure: its ``struct NAME``."""
     return STRUCTS[name].from_buffer(common, type(common).own.offset)
+
+
+def fill(struct: Any, values: Mapping[str, int | Mapping[str, int]]) -> None:
+    """Set fields of a structure; those of one within it by its names."""
+    for name, value in values.items():
+        if isinstance(value, int):
+            setattr(struct, name, value)
+        else:
+            fill(getattr(struct, name), value)
+
+
+def fill_own(law: Parameters, common: Any, limit: int, rate: int) -> None:
+    """Set what a law has of its own on a port with this buffer (bytes) and rate (bytes/s)."""
+    values = law.own(limit, rate)
+    if values:
+        fill(own(f"{law.name}_law", common), values)
 
 
 LITTLE_ENDIAN = sys.byteorder == "little"

@@ -15,22 +15,8 @@ from fairq_ryu.channel import window_law
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.far_queue import is_far
 from fairq_ryu.model import WindowRule
-from fairq_ryu.queue_law_spec import (
-    DELAY_KINDS,
-    SHADOW,
-    SHARING_KINDS,
-    Limits,
-    QueueLawKind,
-    QueueLawSpec,
-    Variant,
-    delay_times,
-    out_of_bounds,
-    queue_target,
-    red_slopes,
-    sampling,
-)
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
-_PPM = 1_000_000
 _U32 = 0xFFFFFFFF
 
 
@@ -54,51 +40,22 @@ def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_queue_law``, without the seed and the table, which its
     program chooses. ``limits`` has a buffer and a rate.
     """
-    times = delay_times(spec, limits.limit, limits.rate)
-    min_bytes, max_bytes = (
-        limits.limit * spec.min_ppm // _PPM,
-        max(1, limits.limit * spec.max_ppm // _PPM),
-    )
-    max_p_q32 = min(_U32, (spec.max_p_ppm << 32) // _PPM)
-    slope, steep = red_slopes(min_bytes, max_bytes, max_p_q32)
-    return layout.fq_queue_law(
+    needs = {"ECN": spec.ecn, "FLOWS": spec.keeps_flows, "BINS": spec.keeps_bins}
+    law = layout.fq_queue_law(
         rate=limits.rate,
-        target_ns=times.target_us * 1000,
-        interval_ns=times.interval_us * 1000,
-        update_ns=spec.update_us * 1000,
         limit_bytes=limits.limit,
-        target_bytes=min(_U32, queue_target(spec, limits.limit, limits.rate)),
-        mark_bytes=spec.mark_bytes,
-        slope_q48=slope,
-        steep_q48=steep,
-        min_bytes=min_bytes,
-        max_bytes=max_bytes,
-        max_p_q32=max_p_q32,
-        shadow_packets=SHADOW,
-        sample_every=sampling(spec, limits.rate),
-        bin_packets=spec.bin_packets,
-        bin_most=spec.bin_most,
+        unit=spec.unit,
+        flags=sum(layout.CONSTANTS[f"FQ_QLAW_{name}"] for name, wanted in needs.items() if wanted),
         kind=spec.kind,
-        variant=spec.variant,
-        flags=spec.flags,
-        weight_shift=spec.weight_shift,
     )
+    layout.fill_own(spec, law, limits.limit, limits.rate)
+    return law
 
 
-def limits_now(spec: QueueLawSpec, state: Any, law: Any, backlog: int) -> Limits:
-    """What a law acts on now; ``state`` and ``law`` as in the maps, ``backlog`` in bytes."""
-    if spec.kind is QueueLawKind.MARK:
-        return Limits.LENGTH if backlog > law.mark_bytes else Limits.NOTHING
-    if spec.kind is QueueLawKind.RED:
-        return Limits.MEAN if state.since else Limits.NOTHING
-    if spec.kind is QueueLawKind.SFB:
-        return Limits.UNRESPONSIVE if state.filled_ns else Limits.NOTHING
-    if spec.kind in DELAY_KINDS and state.codel.dropping:
-        return Limits.DELAY
-    shares = spec.kind is QueueLawKind.AFQ or spec.variant is Variant.OURS
-    if spec.kind in SHARING_KINDS and shares and state.fair_q16 and state.flows > 1:
-        return Limits.SHARE
-    return Limits.NOTHING
+def own_state(spec: QueueLawSpec, state: Any) -> Any | None:
+    """What a law has of its own in a state; None: nothing."""
+    name = f"{spec.name}_state"
+    return layout.own(name, state) if name in layout.STRUCTS else None
 
 
 class QueueLawTable(LawObjects[QueueLawSpec]):
@@ -107,7 +64,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
     """
 
     noun = "queue law"
-    parts = "kind, variant or flag of a queue law"
+    parts = "kind of a queue law"
 
     def __init__(self, sink: QueueLawSink, capacity: int) -> None:
         super().__init__(sink, capacity)
@@ -117,7 +74,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         self._last: dict[int, tuple[int, int]] = {}  # counts of a slot whose rule was removed
 
     def _wrong(self, spec: QueueLawSpec) -> str | None:
-        return out_of_bounds(spec)
+        return spec.wrong()
 
     def _put(self, port: int, law: int, spec: QueueLawSpec, limits: QueueLimits, expires_ns: int) -> None:
         if is_far(port):
@@ -146,29 +103,28 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         spec, port = self._laws[law], self._port_of.get(law)
         state = None if port is None else self._sink.queue_law_state(port)
         if port is None or state is None:
-            return QueueLawState(law, port or 0, spec.kind, spec.variant, 0)
+            return QueueLawState(law, port or 0, spec.kind, spec.shown_variant, 0)
         limits, counts = self._limits[port], state.counts
-        used, delays = parameters(spec, limits), spec.kind in DELAY_KINDS
-        shares = spec.kind in SHARING_KINDS
+        times = spec.delay_times(limits.limit, limits.rate)
         return QueueLawState(
             law=law,
             port=port,
             kind=spec.kind,
-            variant=spec.variant,
-            limits=limits_now(spec, state, used, state.backlog),
+            variant=spec.shown_variant,
+            limits=spec.acting_on(state, own_state(spec, state)),
             judged=counts.judged,
             dropped=counts.dropped,
             marked=counts.marked,
             not_ect=counts.not_ect,
             unmarked=counts.unmarked,
-            fair_q16=state.fair_q16 if shares else 0,
+            fair_q16=state.fair_q16,
             flows=state.flows,
             samples=state.filled,
-            sample_every=used.sample_every if shares else 0,
-            target_bytes=used.target_bytes if shares else 0,
+            sample_every=spec.sampling(limits.rate),
+            target_bytes=min(_U32, spec.queue_target(limits.limit, limits.rate)),
             delay_us=min(_U32, state.backlog * 1_000_000 // limits.rate),
-            target_us=used.target_ns // 1000 if delays else 0,
-            interval_us=used.interval_ns // 1000 if delays else 0,
+            target_us=times.target_us,
+            interval_us=times.interval_us,
         )
 
     # The rules that refer to them

@@ -25,9 +25,9 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError, quoted
-from fairq_ryu.laws.registry import window_laws
+from fairq_ryu.laws.registry import queue_laws, window_laws
 from fairq_ryu.model import WindowKind
-from fairq_ryu.queue_law_spec import Limits, QueueLawKind, Variant
+from fairq_ryu.queue_law_spec import Limits, Variant
 
 ANSWER_S = 2.0
 """How long is waited for an agent, seconds. It answers in milliseconds."""
@@ -84,8 +84,8 @@ def queue_rule_row(rule: Rule | None, laws: QueueLawTable, now_ns: int) -> dict[
         return None
     (state,) = laws.states(rule.window.bytes)
     names = {
-        "kind": QueueLawKind(state.kind).name.lower(),
-        "variant": Variant(state.variant).name.lower(),
+        "kind": queue_laws()[state.kind].name,
+        "variant": Variant(state.variant).name.lower() if state.variant else "",
         "limits": Limits(state.limits).name.lower(),
     }
     return {"expires_in_s": (rule.expires_ns - now_ns) / 1e9, **state._asdict(), **names}

@@ -27,10 +27,10 @@ from fairq_ryu.agent.programs.taildrop import TailDrop
 from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.errors import UserError
+from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import WindowKind, WindowRule
 from fairq_ryu.packet import build
 from fairq_ryu.packet.headers import ACK, ETH_IP, SYN
-from fairq_ryu.queue_law_spec import QueueLawKind
 
 OFFERED, LOWERED = 60_000, 10_000
 """The window of the ACK when it enters, and when it leaves; bytes."""
@@ -176,7 +176,7 @@ def _sent(programs: BridgePrograms, port: BridgePort, frame: bytes) -> bytes:
 
 
 def _try_queue_law(programs: BridgePrograms, port: int) -> None:
-    law = layout.fq_queue_law(kind=QueueLawKind.MARK, limit_bytes=_BUFFER)
+    law = layout.fq_queue_law(kind=min(queue_laws()), limit_bytes=_BUFFER)
     programs.install_queue_law(port, 1, law, time.monotonic_ns() + _LEASE_NS)
 
 

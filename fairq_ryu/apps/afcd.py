@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class AfcdApp(Controller):
-    """AFCD (:mod:`fairq_ryu.policies.afcd`)."""
+    """AFCD (:mod:`fairq_ryu.laws.afcd`)."""
 
     policy_name = "afcd"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class AfcdPaperApp(Controller):
-    """AFCD as published (:mod:`fairq_ryu.policies.afcd`)."""
+    """AFCD as published (:mod:`fairq_ryu.laws.afcd`)."""
 
     policy_name = "afcd-paper"

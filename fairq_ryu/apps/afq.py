@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class AfqApp(Controller):
-    """AFQ (:mod:`fairq_ryu.policies.afq`)."""
+    """AFQ (:mod:`fairq_ryu.laws.afq`)."""
 
     policy_name = "afq"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class AfqPaperApp(Controller):
-    """AFQ as published (:mod:`fairq_ryu.policies.afq`)."""
+    """AFQ as published (:mod:`fairq_ryu.laws.afq`)."""
 
     policy_name = "afq-paper"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class CodelApp(Controller):
-    """CoDel (:mod:`fairq_ryu.policies.queue_peers`)."""
+    """CoDel (:mod:`fairq_ryu.laws.codel`)."""
 
     policy_name = "codel"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class MarkApp(Controller):
-    """Step marking (:mod:`fairq_ryu.policies.queue_peers`)."""
+    """Step marking (:mod:`fairq_ryu.laws.mark`)."""
 
     policy_name = "mark"

@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class RedApp(Controller):
-    """RED (:mod:`fairq_ryu.policies.queue_peers`)."""
+    """RED (:mod:`fairq_ryu.laws.red`)."""
 
     policy_name = "red"

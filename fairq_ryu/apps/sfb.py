@@ -6,6 +6,6 @@ from fairq_ryu.apps.controller import Controller
 
 
 class SfbApp(Controller):
-    """SFB (:mod:`fairq_ryu.policies.queue_peers`)."""
+    """SFB (:mod:`fairq_ryu.laws.sfb`)."""
 
     policy_name = "sfb"

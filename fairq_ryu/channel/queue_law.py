@@ -21,29 +21,25 @@ from fairq_ryu.channel.window_law import (
     ERRORS,
     LawCommand,
     encode_request,
+    encode_set,
+    split_set,
 )
 from fairq_ryu.channel.window_law import REQUEST_SIZE as REQUEST_SIZE  # a request is the same for both
 from fairq_ryu.channel.window_law import decode_request as decode_request
-from fairq_ryu.queue_law_spec import (
-    ALL_QUEUE_FLAGS,
-    QueueLawFlags,
-    QueueLawKind,
-    QueueLawSpec,
-    Variant,
-)
+from fairq_ryu.laws.registry import queue_laws
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
 EXP_TYPE_SET_QUEUE_LAW = 17
 EXP_TYPE_QUEUE_LAW_STATES = 18
 
-_SET = struct.Struct("!BBBxI10I4H")
 _RECORD = struct.Struct("!IIHHIQQQQQIIIIIIII")
-SET_SIZE, RECORD_SIZE = _SET.size, _RECORD.size
+RECORD_SIZE = _RECORD.size
 _REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_QUEUE_LAW, EXP_TYPE_QUEUE_LAW_STATES, QUEUE_TABLE_ID)
 
 
 class SetQueueLaw(NamedTuple):
-    """The body of a SET_QUEUE_LAW. ``spec`` is None in a deletion, and if the kind, the variant or a flag is
-    not known.
+    """The body of a SET_QUEUE_LAW, as that of a SET_LAW. ``spec`` is None in a deletion, and if command or
+    kind are not known.
     """
 
     command: int
@@ -54,13 +50,14 @@ class SetQueueLaw(NamedTuple):
 class QueueLawState(NamedTuple):
     """The state of a queue law, in the order of the wire.
 
-    ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law; ``limits``: what it acts
-    on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets, of all laws of the port: ``judged``, of these
-    ``dropped``, ``marked``, ``not_ect`` that are not ECN-capable, and ``unmarked``, those of them that would
-    have been marked otherwise. ``fair_q16``: the fair share in 1/65536 samples (0: not known), ``flows`` and
-    ``samples`` in the shadow buffer, one in ``sample_every`` packets (0: the law counts none).
-    ``target_bytes`` is the queue length that the law aims at (0: none), ``delay_us`` the queueing delay of
-    the last packet, ``target_us`` and ``interval_us`` those in force, microseconds (0: the law has none).
+    ``port``: whose rule refers to it (0: none). ``kind`` and ``variant`` of the law (0: it has none);
+    ``limits``: what it acts on now (:class:`~fairq_ryu.queue_law_spec.Limits`). Packets, of all laws of the
+    port: ``judged``, of these ``dropped``, ``marked``, ``not_ect`` that are not ECN-capable, and
+    ``unmarked``, those of them that would have been marked otherwise. ``fair_q16``: the fair share in 1/65536
+    samples (0: not known), ``flows`` and ``samples`` in the shadow buffer, one in ``sample_every`` packets
+    (0: the law counts none). ``target_bytes`` is the queue length that the law aims at (0: none),
+    ``delay_us`` the queueing delay of the last packet, ``target_us`` and ``interval_us`` those in force,
+    microseconds (0: the law has none).
     """
 
     law: int
@@ -102,42 +99,9 @@ def set_queue_law(datapath: Any, command: LawCommand, law: int, spec: QueueLawSp
     return framing.command(datapath, EXP_TYPE_SET_QUEUE_LAW, encode_set(command, law, spec))
 
 
-def encode_set(command: int, law: int, spec: QueueLawSpec | None) -> bytes:
-    """The body of a SET_QUEUE_LAW."""
-    if spec is None:
-        return _SET.pack(command, 0, 0, law, *(0,) * 14)
-    return _SET.pack(
-        command,
-        spec.kind,
-        spec.variant,
-        law,
-        spec.flags,
-        spec.target_us,
-        spec.interval_us,
-        spec.base_rtt_us,
-        spec.update_us,
-        spec.target_ppm,
-        spec.min_ppm,
-        spec.max_ppm,
-        spec.max_p_ppm,
-        spec.mark_bytes,
-        spec.sample_every,
-        spec.weight_shift,
-        spec.bin_packets,
-        spec.bin_most,
-    )
-
-
 def decode_set(data: bytes) -> SetQueueLaw:
     """The requested law; bounds are not checked. Raises ValueError on a wrong length."""
-    if len(data) != SET_SIZE:
-        raise ValueError(f"the body of SET_QUEUE_LAW is {SET_SIZE} bytes, not {len(data)}")
-    command, kind, variant, law, flags, *rest = _SET.unpack(data)
-    known = kind in set(QueueLawKind) and variant in set(Variant)
-    if command == LawCommand.DELETE or not known or flags & ~int(ALL_QUEUE_FLAGS):
-        return SetQueueLaw(command, law, None)
-    spec = QueueLawSpec(QueueLawKind(kind), Variant(variant), QueueLawFlags(flags), *rest)
-    return SetQueueLaw(command, law, spec)
+    return SetQueueLaw(*split_set("SET_QUEUE_LAW", data, queue_laws()))
 
 
 # Refusals

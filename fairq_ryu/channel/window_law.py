@@ -114,8 +114,8 @@ def set_law(datapath: Any, command: LawCommand, law: int, spec: LawSpec | None =
     return framing.command(datapath, EXP_TYPE_SET_LAW, encode_set(command, law, spec))
 
 
-def encode_set(command: int, law: int, spec: LawSpec | None) -> bytes:
-    """The body of a SET_LAW."""
+def encode_set(command: int, law: int, spec: Parameters | None) -> bytes:
+    """The body of a SET_LAW or SET_QUEUE_LAW."""
     if spec is None:
         return _SET.pack(command, 0, law)
     return _SET.pack(command, spec.kind, law) + spec.pack()

@@ -93,8 +93,8 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "queue_law",
         "",
         "",
-        "Policy whose queue law judges the packets of ports whose own policy has none: afq, afcd, red, "
-        "codel, sfb or mark (empty: none). Set it where other traffic than TCP fills queues.",
+        "Policy whose queue law judges the packets of ports whose own policy has none, such as codel (empty: "
+        "none). Set it where other traffic than TCP fills queues.",
     ),
     Setting(
         "fairq_ryu",

@@ -18,9 +18,12 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
+from fairq_ryu.law_spec import FRAME
+from fairq_ryu.laws.red import RedLaw
+from fairq_ryu.laws.sfb import SfbLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import find, queue_law
-from fairq_ryu.queue_law_spec import FRAME, QueueLawFlags, QueueLawSpec, delay_times
+from fairq_ryu.queue_law_spec import QueueLawSpec
 from mininet_topos.qdiscs import PortQdisc
 
 MEMORY = 2304
@@ -61,12 +64,12 @@ def _of_packets(port: Port, _law: QueueLawSpec | None) -> str:
 
 
 def _red(port: Port, law: QueueLawSpec | None) -> str:
-    assert law is not None
-    if law.flags & QueueLawFlags.BYTES:
+    assert isinstance(law, RedLaw)
+    if law.by_bytes:
         raise UserError("RED of the kernel does not count bytes", "take [red] by_bytes out")
     least, most = (port.buffer * ppm // 1_000_000 for ppm in (law.min_ppm, law.max_ppm))
     # Above max_th ours drops packets that could be marked, too.
-    ecn = " ecn harddrop" if law.flags & QueueLawFlags.ECN else ""
+    ecn = " ecn harddrop" if law.ecn else ""
     return (
         f"limit {port.buffer} min {least} max {most} avpkt {FRAME} burst {red_burst(law.weight_shift, least)}"
         f" probability {law.max_p_ppm / 1e6:g} bandwidth {port.rate}bit{ecn}"
@@ -100,14 +103,14 @@ def _red_shift(burst: int, least: int) -> int:
 
 def _codel(port: Port, law: QueueLawSpec | None) -> str:
     assert law is not None
-    times = delay_times(law, port.buffer, port.rate // 8)
-    ecn = " ecn" if law.flags & QueueLawFlags.ECN else ""
+    times = law.delay_times(port.buffer, port.rate // 8)
+    ecn = " ecn" if law.ecn else ""
     return f"limit {frames(port.buffer)} target {times.target_us}us interval {times.interval_us}us{ecn}"
 
 
 def _sfb(port: Port, law: QueueLawSpec | None) -> str:
-    assert law is not None
-    if not law.flags & QueueLawFlags.ECN:
+    assert isinstance(law, SfbLaw)
+    if not law.ecn:
         raise UserError("SFB of the kernel always marks", "take [sfb] ecn = no out")
     # tc cuts off what is behind the point.
     steps = " ".join(f"{name} {(steps + 0.5) / _SFB_ONE:.9f}" for name, steps in _SFB_STEPS.items())

@@ -1,7 +1,8 @@
 """The laws that switches run, found by their folders.
 
 A folder of ``fairq_ryu/laws`` whose package has a class derived from
-:class:`~fairq_ryu.law_spec.LawSpec` is a window law. Its C code is ``law.h`` beside it.
+:class:`~fairq_ryu.law_spec.LawSpec` is a window law, from
+:class:`~fairq_ryu.queue_law_spec.QueueLawSpec` a queue law. Its C code is ``law.h`` beside it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeVar
 from fairq_ryu import laws
 from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import LawSpec, Parameters
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
 FOLDER = Path(laws.__path__[0])
 Law = TypeVar("Law", bound=Parameters)
@@ -26,6 +28,12 @@ Law = TypeVar("Law", bound=Parameters)
 def window_laws() -> Mapping[int, type[LawSpec]]:
     """The window laws by their numbers, in this order. Raises :class:`UserError` if a folder is broken."""
     return MappingProxyType(_numbered(_found(FOLDER, laws.__name__, LawSpec)))
+
+
+@cache
+def queue_laws() -> Mapping[int, type[QueueLawSpec]]:
+    """The queue laws, likewise."""
+    return MappingProxyType(_numbered(_found(FOLDER, laws.__name__, QueueLawSpec)))
 
 
 def _found(folder: Path, package: str, base: type[Law]) -> Iterator[type[Law]]:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from fairq_ryu.model import PortKey
-from fairq_ryu.queue_law_spec import NO_QUEUE_FLAGS, QueueLawFlags, QueueLawSpec
+from fairq_ryu.queue_law_spec import QueueLawSpec
 from fairq_ryu.setting import Setting
 
 _INTERVAL = 0.25
@@ -46,11 +46,6 @@ def microseconds(seconds: float) -> int:
 def millionths(part: float) -> int:
     """A fraction in the unit of the channel."""
     return round(part * 1e6)
-
-
-def ecn_flag(wanted: bool) -> QueueLawFlags:
-    """The flag of a law that marks packets."""
-    return QueueLawFlags.ECN if wanted else NO_QUEUE_FLAGS
 
 
 # Settings

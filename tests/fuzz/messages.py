@@ -29,10 +29,13 @@ from fairq_ryu.channel import (
     waking,
     window_law,
 )
+from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from fairq_ryu.laws.iqm import IqmLaw
 from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.red import RedLaw
 from fairq_ryu.model import (
     Congestion,
     FlowKey,
@@ -48,7 +51,7 @@ from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import lldp as discovery_frames
 from fairq_ryu.packet.tcp_build import Addressing
 from fairq_ryu.port_settings import PortSettings, VlanMode
-from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import Variant
 from tests.support.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
@@ -323,8 +326,8 @@ def from_switch():
             struct.pack("!II", oxm.EXPERIMENTER_ID, queue_law.EXP_TYPE_QUEUE_LAW_STATES)
             + queue_law.encode_reply(
                 [
-                    queue_law.QueueLawState(1, 1, QueueLawKind.AFCD, Variant.OURS, 3, 900, 8, 7),
-                    queue_law.QueueLawState(2, 0, QueueLawKind.RED, Variant.PAPER, 0),
+                    queue_law.QueueLawState(1, 1, AfcdLaw.kind, Variant.OURS, 3, 900, 8, 7),
+                    queue_law.QueueLawState(2, 0, RedLaw.kind, Variant.PAPER, 0),
                 ]
             ),
         ),
@@ -393,8 +396,8 @@ def set_law(law, command=window_law.LawCommand.ADD, kind=FairQLaw, **more):
     return window_law.set_law(DATAPATH, command, law, kind(**more))
 
 
-def set_queue_law(law, command=window_law.LawCommand.ADD, kind=QueueLawKind.AFCD, variant=Variant.OURS):
-    return queue_law.set_queue_law(DATAPATH, command, law, QueueLawSpec(kind, variant))
+def set_queue_law(law, command=window_law.LawCommand.ADD, kind=AfcdLaw):
+    return queue_law.set_queue_law(DATAPATH, command, law, kind())
 
 
 def law_rule(law=1):
@@ -474,8 +477,8 @@ def from_controller():
         "laws-deleted": window_law.set_law(DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS),
         "law-rule": law_rule(),
         "queue-law": set_queue_law(1),
-        "queue-law-red": set_queue_law(2, kind=QueueLawKind.RED, variant=Variant.PAPER),
-        "queue-law-changed": set_queue_law(1, window_law.LawCommand.MODIFY, QueueLawKind.MARK),
+        "queue-law-red": set_queue_law(2, kind=RedLaw),
+        "queue-law-changed": set_queue_law(1, window_law.LawCommand.MODIFY, MarkLaw),
         "queue-law-deleted": queue_law.set_queue_law(DATAPATH, window_law.LawCommand.DELETE, 2),
         "queue-laws-deleted": queue_law.set_queue_law(
             DATAPATH, window_law.LawCommand.DELETE, window_law.ALL_LAWS

@@ -21,12 +21,12 @@ from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.laws.afq import AfqLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.openflow import meters
 from fairq_ryu.policies.choice import choose
-from fairq_ryu.queue_law_spec import QueueLawKind
 from fairq_ryu.rest.streams import Streams
 from tests.support.flownet import BACK, KEY, A, B, C
 from tests.support.site import LIMIT, Site
@@ -99,7 +99,7 @@ def full_controller() -> Any:
     engine._ports[C].plan = WindowPlan(rule=WindowRule(WindowKind.LAW, C.port, law))
     counts = LawState(C.port, C.port, *(0,) * 13, waiting=2, held=9, released=4, overdue=3, overflowed=1)
     link.ports[C.port].window_law.state = counts
-    judged = QueueLawState(B.port, B.port, QueueLawKind.AFQ, 1, 4, 900, 50, 3, 880, 2, 500 << 16, 4, 2000)
+    judged = QueueLawState(B.port, B.port, AfqLaw.kind, 1, 4, 900, 50, 3, 880, 2, 500 << 16, 4, 2000)
     site.windows.queue_laws.reported(link, [judged])
     site.windows.recovery.reported({"lost": 1, "ignored": 1})
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})

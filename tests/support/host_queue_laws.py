@@ -15,8 +15,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fairq_ryu.agent import layout
-from fairq_ryu.queue_law_spec import QUEUE_LAW_BOUNDS, QueueLawKind, Variant, red_slopes
+from fairq_ryu.agent import law_header, layout
+from fairq_ryu.laws.red import RedLaw, slopes
+from fairq_ryu.laws.registry import queue_laws
+from fairq_ryu.laws.sfb import SfbLaw
+from fairq_ryu.queue_law_spec import MOST_INTERVAL_US, MOST_TARGET_US, Variant
+from tests.support.host_laws import WARNINGS
 
 ONE = 1 << 32
 """Probabilities and random numbers are in 1 / 2^32."""
@@ -34,7 +38,9 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueLawParameters:
-    """``fq_queue_law`` of ``queue_law_layout.h``. Sizes in bytes, times in ns, ``rate`` in bytes/s."""
+    """``fq_queue_law`` of ``queue_law_layout.h``, and what laws have of their own; a law uses those of its
+    struct. Sizes in bytes, times in ns, ``rate`` in bytes/s.
+    """
 
     kind: int
     rate: int
@@ -54,16 +60,43 @@ class QueueLawParameters:
     seed: int = 0
     table: int = 0
     variant: int = Variant.PAPER
-    flags: int = 0
     weight_shift: int = 9
+    ecn: bool = False
+    by_bytes: bool = False
+    abrupt: bool = False
     slope_q48: int = field(init=False)
     steep_q48: int = field(init=False)
 
     def __post_init__(self) -> None:
         """Divide once, as the agent does."""
-        slope, steep = red_slopes(self.min_bytes, self.max_bytes, self.max_p_q32)
+        slope, steep = slopes(self.min_bytes, self.max_bytes, self.max_p_q32)
         object.__setattr__(self, "slope_q48", slope)
         object.__setattr__(self, "steep_q48", steep)
+
+    def made(self, table: int | None = None) -> Any:
+        """The structure. ``table``: another one."""
+        law = queue_laws()[self.kind]
+        given = {each.name: getattr(self, each.name) for each in law.parameters() if hasattr(self, each.name)}
+        needs = {"ECN": self.ecn, "FLOWS": law.keeps_flows, "BINS": law.keeps_bins}
+        found = layout.fq_queue_law(
+            rate=self.rate,
+            limit_bytes=self.limit_bytes,
+            seed=self.seed,
+            table=self.table if table is None else table,
+            flags=sum(layout.CONSTANTS[f"FQ_QLAW_{name}"] for name, wanted in needs.items() if wanted),
+            kind=self.kind,
+            unit=law(**given).unit,
+        )
+        layout.fill_own(law(), found, self.limit_bytes, self.rate)
+        self._fill(layout.own(f"{law.name}_law", found))
+        return found
+
+    def _fill(self, struct: Any) -> None:
+        for name, kind in struct._fields_:
+            if issubclass(kind, ctypes.Structure):
+                self._fill(getattr(struct, name))
+            elif hasattr(self, name):
+                setattr(struct, name, getattr(self, name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,20 +136,20 @@ _PACKET = st.tuples(
 TRACES = st.lists(_PACKET, max_size=80)
 
 
-def parameters(kind: QueueLawKind) -> st.SearchStrategy[QueueLawParameters]:
+def parameters(kind: int) -> st.SearchStrategy[QueueLawParameters]:
     """Parameters of a law of this kind."""
     return st.builds(
         QueueLawParameters,
         kind=st.just(kind),
         rate=st.integers(1_000, 50_000_000_000),
         limit_bytes=st.integers(3_000, 1 << 30),
-        target_ns=st.integers(1_000, QUEUE_LAW_BOUNDS["target_us"][1] * 1000),
-        interval_ns=st.integers(10_000, QUEUE_LAW_BOUNDS["interval_us"][1] * 1000),
+        target_ns=st.integers(1_000, MOST_TARGET_US * 1000),
+        interval_ns=st.integers(10_000, MOST_INTERVAL_US * 1000),
         update_ns=st.integers(0, 1_000_000_000),
         target_bytes=st.integers(0, 1 << 30),
         mark_bytes=st.one_of(SIZE, U32),
         min_bytes=SIZE,
-        max_bytes=st.integers(300_001, 1_000_000) if kind != QueueLawKind.RED else st.integers(1, 400_000),
+        max_bytes=st.integers(300_001, 1_000_000) if kind != RedLaw.kind else st.integers(1, 400_000),
         max_p_q32=U32,
         shadow_packets=st.integers(1, 20),
         sample_every=st.integers(1, 3),
@@ -124,8 +157,10 @@ def parameters(kind: QueueLawKind) -> st.SearchStrategy[QueueLawParameters]:
         bin_most=st.integers(1, 40),
         seed=U32,
         variant=st.sampled_from(Variant),
-        flags=st.integers(0, 7),
         weight_shift=st.integers(1, 20),
+        ecn=st.booleans(),
+        by_bytes=st.booleans(),
+        abrupt=st.booleans(),
     ).map(_ordered)
 
 
@@ -165,7 +200,8 @@ def build(sources: Path, into: Path) -> ctypes.CDLL:
     """
     found = into / "queue_laws.so"
     checks = ["-fsanitize=undefined,unsigned-shift-base", "-fsanitize-trap=all"]
-    flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC"]
+    flags = ["-O1", *WARNINGS, *checks, "-shared", "-fPIC", f"-I{into}"]
+    law_header.write(into)
     subprocess.run(["clang", *flags, "-o", str(found), str(sources / "laws/queue_host.c")], check=True)
     made = ctypes.CDLL(str(found))
     made.fq_host_judge.restype = made.fq_host_flow_hash.restype = ctypes.c_uint32
@@ -203,7 +239,11 @@ class HostQueueLaw:
         return bytes(self.state), bytes(self.table), bytes(self.bins)
 
     def _law(self) -> Any:
-        return ctypes.byref(layout.fq_queue_law(**asdict(self.parameters)))
+        return ctypes.byref(self.parameters.made())
+
+    def own(self, struct: str) -> Any:
+        """The part of the state that is the law's own, as this struct."""
+        return layout.own(struct, self.state)
 
     def judge(self, packet: Packet) -> Verdict:
         """Decide about a packet that is about to enter the queue."""
@@ -246,7 +286,7 @@ def run(
     waiting: list[Packet] = []
     for packet in trace:
         verdict = law.judge(packet)
-        if parameters.kind == QueueLawKind.SFB:
+        if parameters.kind == SfbLaw.kind:
             if verdict != Verdict.DROP:
                 waiting.append(packet)
                 law.entered(packet.hash, packet.segments)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from fairq_ryu.law_spec import LawSpec
+from fairq_ryu.law_spec import LawSpec, Parameters
 from fairq_ryu.laws.registry import window_laws
 from tests.support.host_laws import HostLaw, fq_law
 
+Law = TypeVar("Law", bound=Parameters)
 U30 = st.integers(0, 1 << 30)
 _COUNT = st.integers(0, 100_000)
 _STEP = st.one_of(
@@ -26,7 +27,7 @@ TRACES = st.lists(_STEP, max_size=60)
 _U64 = (1 << 64) - 1
 
 
-def specs(law: type[LawSpec]) -> st.SearchStrategy[LawSpec]:
+def specs(law: type[Law]) -> st.SearchStrategy[Law]:
     """Laws of this kind, with parameters within their bounds."""
     bounds = {each.name: st.integers(each.least, each.most) for each in law.parameters()}
     return st.builds(law, **bounds).filter(lambda made: made.wrong() is None)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.program_run import LoadedProgram
-from fairq_ryu.agent import layout
+from fairq_ryu.agent import law_header, layout
 from fairq_ryu.agent.libbpf import BpfObject, load_library
-from fairq_ryu.queue_law_spec import QueueLawKind
+from fairq_ryu.laws.sfb import SfbLaw
+from tests.support.host_laws import WARNINGS
 from tests.support.host_queue_laws import HostQueueLaw, Packet, QueueLawParameters, Verdict
 
 SOURCE = Path(__file__).with_suffix(".bpf.c")
@@ -24,8 +25,9 @@ SLOT = 3
 def compile_run(into: Path) -> Path:
     """The object of ``queue_law_run.bpf.c``, compiled as ``scripts/setup.sh`` compiles those of the agent."""
     made = into / "queue_law_run.bpf.o"
-    flags = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-Wall", "-Wextra", "-Werror"]
-    include = [f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{layout.BPF_DIR}"]
+    flags = ["-O2", "-g", "-target", "bpf", "-mcpu=v3", *WARNINGS]
+    include = [f"-I/usr/include/{platform.machine()}-linux-gnu", f"-I{layout.BPF_DIR}", f"-I{into}"]
+    law_header.write(into)
     subprocess.run(["clang", *flags, *include, "-c", str(SOURCE), "-o", str(made)], check=True)
     return made
 
@@ -49,7 +51,7 @@ class GivenJudge:
 
     def install(self, parameters: QueueLawParameters) -> None:
         """A law in its first state."""
-        law = layout.fq_queue_law(**asdict(parameters) | {"table": 1})
+        law = parameters.made(table=1)
         self._laws.set(c_uint32(SLOT), layout.fq_port_queue_law(law=law, expires_ns=1))
         self._states.set(c_uint32(SLOT), layout.fq_locked_queue_law())
         self._flows.set(c_uint32(1), layout.fq_flow_table())
@@ -85,7 +87,7 @@ class GivenJudge:
         for number, packet in enumerate(trace):
             verdict = law.judge(packet)
             assert self.judge(packet) == verdict, (number, packet)
-            if parameters.kind == QueueLawKind.SFB and verdict != Verdict.DROP:
+            if parameters.kind == SfbLaw.kind and verdict != Verdict.DROP:
                 law.entered(packet.hash)
                 waiting.append(packet.hash)
                 if len(waiting) > 40:

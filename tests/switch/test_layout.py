@@ -46,7 +46,7 @@ def test_python_and_c_agree(tmp_path: Path, target: list[str]) -> None:
     lines = [f'_Static_assert({claim}, "");' for claim in claims()]
     law_header.write(tmp_path)
     assert len(lines) > 100
-    source.write_text(TYPES + "#include <fairq_laws.h>\n" + "\n".join(lines))
+    source.write_text(TYPES + "#include <fairq_laws.h>\n#include <fairq_queue_laws.h>\n" + "\n".join(lines))
     compile_c(source, *target, f"-I{tmp_path}", "-c", "-o", str(tmp_path / "claims.o"))
 
 
@@ -54,7 +54,7 @@ def test_every_struct_and_member_of_the_header_is_known(tmp_path: Path) -> None:
     """From the compiler's own list, so that nothing that the parser missed stays missed."""
     source = tmp_path / "dump.c"
     law_header.write(tmp_path)
-    source.write_text(TYPES + "#include <fairq_laws.h>\n")
+    source.write_text(TYPES + "#include <fairq_laws.h>\n#include <fairq_queue_laws.h>\n")
     dump = subprocess.run(
         [
             *("clang", "-fsyntax-only", "-Xclang", "-ast-dump", "-fno-color-diagnostics"),

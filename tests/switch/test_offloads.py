@@ -6,7 +6,6 @@ import struct
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
-from dataclasses import asdict
 
 import pytest
 
@@ -15,9 +14,10 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.program import DROP_PRIORITY, QUEUE_LAW_PRIORITY, TAILDROP_PRIORITY
 from fairq_ryu.agent.programs.taildrop import start_taildrop
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.red import RedLaw
 from fairq_ryu.model import Thresholds
 from fairq_ryu.packet.checksum import completed
-from fairq_ryu.queue_law_spec import QueueLawKind
 from tests.support.host_queue_laws import QueueLawParameters
 from tests.switch import packets, test_acdc
 from tests.switch.packets import Segment
@@ -162,8 +162,8 @@ def grown(switch: Switch, before: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(now - then for now, then in zip(counts(switch), before, strict=True))
 
 
-def law(switch: Switch, kind: QueueLawKind, **settings: int) -> LoadedProgram:
-    given = layout.fq_queue_law(**asdict(QueueLawParameters(kind, 12_500_000, **settings)))
+def law(switch: Switch, kind: int, **settings: int) -> LoadedProgram:
+    given = QueueLawParameters(kind, 12_500_000, **settings).made()
     switch.datapath.install_queue_law(PORT, 1, given, time.monotonic_ns() + 3600 * 10**9)
     return LoadedProgram.attached(switch.ports[PORT].ifindex, QUEUE_LAW_PRIORITY)
 
@@ -174,7 +174,7 @@ def test_what_a_law_drops_of_several_segments_is_handed_over_without_its_end(swi
     data.set_thresholds(PORT, Thresholds(0, 0, True))
     frame = Segment(payload=bytes(1500)).frame()
     before = counts(switch)
-    with law(switch, QueueLawKind.RED, min_bytes=100, max_bytes=200, weight_shift=1) as program:
+    with law(switch, RedLaw.kind, min_bytes=100, max_bytes=200, weight_shift=1) as program:
         backlog(switch, 100_000)
         two = Segments(2, MSS, len(frame) + HEADERS)
         assert program.run(frame, ifindex, segments=two).verdict == STOLEN
@@ -188,7 +188,7 @@ def test_a_packet_is_marked_if_its_middle_segment_is(switch: Switch) -> None:
     middle = (THREE.wire_len + THREE.wire_len // 3) // 2
     ect = FRAME[:15] + b"\x02" + FRAME[16:]
     before = counts(switch)
-    with law(switch, QueueLawKind.MARK, mark_bytes=LIMIT) as program:
+    with law(switch, MarkLaw.kind, mark_bytes=LIMIT) as program:
         for room, marked in ((middle, False), (middle - 1, True)):
             backlog(switch, LIMIT - room)
             seen = program.run(ect, ifindex, segments=THREE).packet[15]

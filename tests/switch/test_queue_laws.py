@@ -7,7 +7,7 @@ import struct
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,8 +15,15 @@ import pytest
 from bench.program_run import UNSPEC, LoadedProgram, Run
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
+from fairq_ryu.laws.afcd import AfcdLaw
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.laws.codel import CodelLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.red import RedLaw
+from fairq_ryu.laws.registry import queue_laws
+from fairq_ryu.laws.sfb import SfbLaw
 from fairq_ryu.model import Thresholds
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, Variant
+from fairq_ryu.queue_law_spec import Variant
 from tests.support.flow_hash import flow_hash
 from tests.support.host_queue_laws import QueueLawParameters, busy_trace
 from tests.support.queue_law_run import GivenJudge, compile_run
@@ -72,10 +79,10 @@ class Laws:
     def ifindex(self) -> int:
         return self.switch.ports[PORT].ifindex
 
-    def install(self, kind: QueueLawKind, lease: float = 3600, law_id: int = 1, **settings: Any) -> None:
+    def install(self, kind: int, lease: float = 3600, law_id: int = 1, **settings: Any) -> None:
         given = QueueLawParameters(kind, RATE, **{"seed": SEED, "mark_bytes": K} | settings)
         expires = time.monotonic_ns() + int(lease * 1e9)
-        self.program.install(self.ifindex, law_id, layout.fq_queue_law(**asdict(given)), expires)
+        self.program.install(self.ifindex, law_id, given.made(), expires)
 
     def queue(self, backlog: int, low: int | None = None, age: float = -60) -> None:
         """The queue of the port has this length; it stays so for a minute, however slow the machine."""
@@ -104,7 +111,7 @@ def loaded_laws(loaded_switch: Switch) -> Iterator[Laws]:
     for port in loaded_switch.ports.values():
         program.add_port(port.ifindex)
     laws = Laws(loaded_switch, program, None)  # type: ignore[arg-type]
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     laws.judge = LoadedProgram(os.dup(program._program))
     try:
         yield laws
@@ -131,12 +138,12 @@ def judge(own_namespace: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     made.close()
 
 
-CASES = [(kind, Variant.PAPER) for kind in QueueLawKind]
-CASES += [(kind, each) for kind in (QueueLawKind.AFQ, QueueLawKind.AFCD) for each in list(Variant)[1:]]
+CASES = [(kind, Variant.PAPER) for kind in queue_laws()]
+CASES += [(kind, each) for kind in (AfqLaw.kind, AfcdLaw.kind) for each in list(Variant)[1:]]
 
 
 @pytest.mark.parametrize(("kind", "variant"), CASES)
-def test_kernel_and_host_agree_bit_for_bit(judge: GivenJudge, kind: QueueLawKind, variant: Variant) -> None:
+def test_kernel_and_host_agree_bit_for_bit(judge: GivenJudge, kind: int, variant: Variant) -> None:
     parameters = QueueLawParameters(
         kind,
         RATE,
@@ -144,7 +151,7 @@ def test_kernel_and_host_agree_bit_for_bit(judge: GivenJudge, kind: QueueLawKind
         shadow_packets=100,
         sample_every=2,
         variant=variant,
-        flags=QueueLawFlags.ECN,
+        ecn=True,
         bin_packets=3,
         bin_most=12,
     )
@@ -155,7 +162,7 @@ def test_kernel_and_host_agree_bit_for_bit(judge: GivenJudge, kind: QueueLawKind
 def test_only_packets_that_are_capable_are_marked(laws: Laws, shape: str) -> None:
     """0 to 2 tags, IPv4 and IPv6, any ECN field; nothing else in the packet changes."""
     plain = SHAPES[shape].frame()
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     for backlog in (0, K):
         laws.queue(backlog)
         for ecn in range(4):
@@ -168,7 +175,7 @@ def test_only_packets_that_are_capable_are_marked(laws: Laws, shape: str) -> Non
 
 
 def test_what_is_no_ip_is_judged_and_never_marked(laws: Laws) -> None:
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     laws.queue(K)
     for frame in (packets.MACS + b"\x08\x06" + bytes(46), packets.MACS + b"\x08\x00" + bytes(20), bytes(40)):
         result = laws.run(frame)
@@ -178,7 +185,7 @@ def test_what_is_no_ip_is_judged_and_never_marked(laws: Laws) -> None:
 
 def fill(laws: Laws) -> None:
     """A queue and an average at which RED drops everything."""
-    laws.install(QueueLawKind.RED, min_bytes=100, max_bytes=200, weight_shift=1)
+    laws.install(RedLaw.kind, min_bytes=100, max_bytes=200, weight_shift=1)
     laws.queue(100_000)
 
 
@@ -205,11 +212,11 @@ def test_a_drop_is_no_error_for_the_sender_and_is_handed_over(laws: Laws) -> Non
 
 
 def test_after_its_lease_a_law_does_nothing(laws: Laws) -> None:
-    laws.install(QueueLawKind.MARK, lease=-1)
+    laws.install(MarkLaw.kind, lease=-1)
     laws.queue(K)
     before = with_ecn(Segment().frame(), 1)
     assert laws.run(before).packet == before and laws.counts.judged == 0
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     assert laws.run(before).packet == with_ecn(before, 3)
     laws.program.remove(laws.ifindex)
     assert laws.run(before).packet == before and laws.program.state(laws.ifindex) is None
@@ -217,14 +224,14 @@ def test_after_its_lease_a_law_does_nothing(laws: Laws) -> None:
 
 def test_a_renewal_keeps_the_state_and_another_law_only_the_counts(laws: Laws) -> None:
     frame = Segment().frame()
-    laws.install(QueueLawKind.AFQ, sample_every=1)
+    laws.install(AfqLaw.kind, sample_every=1)
     laws.run(frame)
-    laws.install(QueueLawKind.AFQ, sample_every=2)
+    laws.install(AfqLaw.kind, sample_every=2)
     laws.run(frame)
     assert (laws.counts.judged, laws.program.state(laws.ifindex).filled) == (2, 1)
-    changes = ({"kind": QueueLawKind.AFCD}, {"law_id": 2}, {"shadow_packets": 10}, {"seed": 1})
+    changes = ({"kind": AfcdLaw.kind}, {"law_id": 2}, {"shadow_packets": 10}, {"seed": 1})
     for number, change in enumerate(changes):
-        laws.install(**({"kind": QueueLawKind.AFQ, "sample_every": 1} | change))
+        laws.install(**({"kind": AfqLaw.kind, "sample_every": 1} | change))
         state = laws.program.state(laws.ifindex)
         assert (state.filled, state.last_ns, laws.counts.judged) == (0, 0, 2 + number), change
         laws.run(frame)
@@ -232,18 +239,18 @@ def test_a_renewal_keeps_the_state_and_another_law_only_the_counts(laws: Laws) -
 
 def test_the_mean_of_red_starts_anew_with_another_weight(laws: Laws) -> None:
     """It is stored in units of the weight: a shorter one would make the mean many times too long."""
-    laws.install(QueueLawKind.RED, weight_shift=9)
+    laws.install(RedLaw.kind, weight_shift=9)
     laws.run(Segment().frame())
-    laws.install(QueueLawKind.RED, weight_shift=9, max_p_q32=1)
+    laws.install(RedLaw.kind, weight_shift=9, max_p_q32=1)
     assert laws.program.state(laws.ifindex).last_ns > 0
-    laws.install(QueueLawKind.RED, weight_shift=5)
+    laws.install(RedLaw.kind, weight_shift=5)
     assert laws.program.state(laws.ifindex).last_ns == 0
 
 
 def test_flow_tables_are_limited_and_used_again(laws: Laws) -> None:
     free = len(laws.program._free_tables)
     for law_id in range(2 * free):
-        laws.install(QueueLawKind.AFQ, law_id=law_id, sample_every=1)
+        laws.install(AfqLaw.kind, law_id=law_id, sample_every=1)
         laws.run(Segment().frame())
         assert laws.program.state(laws.ifindex).flows == 1
     laws.program.remove(laws.ifindex)
@@ -265,7 +272,7 @@ def test_flows_are_known_by_addresses_ports_and_protocol(laws: Laws) -> None:
     cases = [(shape.frame(), (*(v6 if ":" in shape.src else v4), 40000, 80, 6)) for shape in SHAPES.values()]
     cases += [(fragment(plain), (*v4, 0, 0, 6)), (udp(plain), (*v4, 40000, 80, 17))]
     for number, (frame, flow) in enumerate(cases):
-        laws.install(QueueLawKind.AFQ, law_id=100 + number, sample_every=1)
+        laws.install(AfqLaw.kind, law_id=100 + number, sample_every=1)
         laws.run(frame)
         (law,) = laws.program._laws[laws.ifindex].values()
         table = laws.program._tables.get(c_uint32(law.table or 0))
@@ -278,7 +285,7 @@ def test_the_window_program_hands_on_the_slot_and_the_time(laws: Laws) -> None:
     """The packets of a connection are judged without a look-up of their port; the result is the same."""
     switch = laws.switch
     flow = Connection(switch).open()
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     laws.queue(K)
     data = with_ecn(flow.from_client(payload=b"d" * 100).frame(), 2)
     found = switch.program.run(data, laws.ifindex).control
@@ -298,7 +305,7 @@ def test_the_window_program_hands_on_the_slot_and_the_time(laws: Laws) -> None:
 
 
 def test_a_backlog_that_is_stale_is_not_believed(laws: Laws) -> None:
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     laws.queue(K, age=2)
     before = with_ecn(Segment().frame(), 1)
     assert laws.run(before).packet == before
@@ -306,7 +313,7 @@ def test_a_backlog_that_is_stale_is_not_believed(laws: Laws) -> None:
 
 def test_the_least_queue_since_the_last_packet_counts(laws: Laws) -> None:
     """CoDel: a queue that ran empty between two packets was below the target."""
-    laws.install(QueueLawKind.CODEL, interval_ns=1, target_ns=1)
+    laws.install(CodelLaw.kind, interval_ns=1, target_ns=1)
     frame, verdicts = Segment().frame(), []
     for low in (K, K, 0, K):
         laws.queue(K, low)
@@ -316,10 +323,10 @@ def test_the_least_queue_since_the_last_packet_counts(laws: Laws) -> None:
 
 def test_a_port_that_is_only_observed_has_no_filter(laws: Laws) -> None:
     attached = laws.program.filter.attached_program
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     assert attached(laws.ifindex)
     laws.program.observe(laws.ifindex, True)
-    laws.install(QueueLawKind.MARK)
+    laws.install(MarkLaw.kind)
     assert not attached(laws.ifindex)
     laws.program.observe(laws.ifindex, False)
     assert attached(laws.ifindex)
@@ -331,7 +338,7 @@ def test_the_queue_program_tells_the_depth_and_counts_the_bins_of_sfb(laws: Laws
     """Real packets into a slow queue: each that waits is counted in one bin of each level."""
     name = laws.switch.ports[PORT].name
     set_queue_limits(name, "40kbit", 200_000)
-    laws.install(QueueLawKind.SFB)
+    laws.install(SfbLaw.kind)
     send(name, 20, 1000)
     table = next(iter(laws.program._laws[laws.ifindex].values())).table or 0
     maps = laws.switch.datapath.queues.law_maps

@@ -37,7 +37,7 @@ def control(*names: str) -> set[str]:
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
-    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW} | ours("policies"), set()),
+    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
     "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS} | ours("packet"), {"ryu"}),
@@ -49,7 +49,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW} | ours("config", "control", "fabric", "policies"),
+        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS} | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
@@ -67,10 +67,12 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
     "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
     "fairq_ryu/experiments": (
-        {ERRORS, MODEL, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
+        {ERRORS, MODEL, LAW, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
         | ours(
             "client",
             "config",
+            "laws.red",
+            "laws.sfb",
             "packet",
             "policies.base",
             "agent.layout",
@@ -122,7 +124,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, "fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {
         ERRORS,
         "fairq_ryu.agent.peers",
@@ -135,7 +137,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/__init__.py": {"fairq_ryu.client"},
     "fairq_ryu/errors.py": set(),
     "fairq_ryu/law_spec.py": set(),
-    "fairq_ryu/queue_law_spec.py": set(),
+    "fairq_ryu/queue_law_spec.py": {LAW},
     "fairq_ryu/port_settings.py": set(),
     "fairq_ryu/far_queue.py": set(),
     "fairq_ryu/controller_target.py": {ERRORS},

@@ -24,7 +24,7 @@ _spec.loader.exec_module(packaging)
 def test_our_policies_are_found_and_installed():
     found = dict(line.split(" = ") for line in packaging.own_policies())
     folders = {path.parent.name for path in (ROOT / "fairq_ryu/laws").glob("*/policy.py")}
-    assert {value.split(".")[2] for value in found.values() if ".laws." in value} == folders
+    assert {value.split(".")[2] for value in found.values()} == folders
     assert found == {entry.name: entry.value for entry in base.installed() if entry.name in base.own()}
     assert {name: base.find(name).name for name in found} == {name: name for name in found}
 
@@ -41,14 +41,14 @@ class {title}:
     interval = 0.01
     {name} = "{policy}"
 """
-    places = {"one": "policies/one.py", "two": "laws/two_paper/policy.py"}
+    places = {"one": "laws/one/policy.py", "two": "laws/two_paper/policy.py"}
     for title, name, policy in [("One", "name", "one"), ("Two", "name: ClassVar[str]", "two")]:
         file = tmp_path / "ours" / places[policy]
         file.parent.mkdir(parents=True)
         file.write_text(source.format(title=title, name=name, policy=policy))
     assert packaging.own_policies(tmp_path / "ours") == [
+        "one = ours.laws.one.policy:One",
         "two = ours.laws.two_paper.policy:Two",
-        "one = ours.policies.one:One",
     ]
 
 

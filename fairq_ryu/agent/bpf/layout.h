@@ -157,7 +157,7 @@ struct fq_queue_config {
 	__u32 peak_epoch; /* raised by the agent: peaks start again */
 	__u32 thresholds; /* number of ports in thresholds: 0 spares every packet a lookup */
 	__u32 laws;       /* number of ports in port_laws: likewise */
-	__u32 sfb;        /* number of ports with a queue law of kind sfb: likewise */
+	__u32 bins;       /* number of ports whose queue law has FQ_QLAW_BINS: likewise */
 	__u32 pad;
 };
 

@@ -9,7 +9,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "laws/queue_sfb.h"
+#include "laws/queue_law.h"
 #include "layout.h"
 #include "lib/core_types.h"
 #include "lib/flow_map.h"
@@ -99,7 +99,7 @@ static __always_inline void publish_depth(const struct fq_queue *st)
 
 /*
  * A packet of so many segments with this mark, the hash of its flow, has entered or left the queue in a slot: count it if
- * its law is SFB. A global function is verified once, and not at each of its calls: those in a loop would be too much.
+ * its law has bins. A global function is verified once, and not at each of its calls: those in a loop would be too much.
  */
 __noinline int count_in_bins(__u32 slot, __u32 hash, __u32 segments, __u32 entered)
 {
@@ -110,16 +110,16 @@ __noinline int count_in_bins(__u32 slot, __u32 hash, __u32 segments, __u32 enter
 	if (!hash)
 		return 0;
 	law = bpf_map_lookup_elem(&queue_laws, &slot);
-	if (!law || law->law.kind != FQ_QLAW_SFB)
+	if (!law || !(law->law.flags & FQ_QLAW_BINS))
 		return 0;
 	table = law->law.table;
 	bins = bpf_map_lookup_elem(&sfb_bins, &table);
 	if (!bins)
 		return 0;
 	if (entered)
-		sfb_entered(bins, hash, segments);
+		queue_law_entered(&law->law, bins, hash, segments);
 	else
-		sfb_left(bins, hash, segments);
+		queue_law_left(&law->law, bins, hash, segments);
 	return 0;
 }
 
@@ -128,7 +128,7 @@ static __always_inline bool has_bins(void)
 	__u32 zero = 0;
 	struct fq_queue_config *cfg = bpf_map_lookup_elem(&queue_config, &zero);
 
-	return cfg && cfg->sfb;
+	return cfg && cfg->bins;
 }
 
 /*

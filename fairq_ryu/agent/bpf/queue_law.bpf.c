@@ -108,7 +108,7 @@ int fq_judge(struct __sk_buff *skb)
 		in.now_ns = bpf_ktime_get_ns();
 	if (law->expires_ns <= in.now_ns)
 		return TC_ACT_UNSPEC;
-	read_ip(skb, &ip, law->law.seed, needs_flow_hash(law->law.kind));
+	read_ip(skb, &ip, law->law.seed, needs_flow_hash(&law->law));
 	look_at_queue(&in, id, slot);
 	in.len = wire_bytes(skb);
 	in.segments = wire_segments(skb);
@@ -121,7 +121,7 @@ int fq_judge(struct __sk_buff *skb)
 		return TC_ACT_STOLEN;
 	}
 	/* For the queue program, which counts the packets of each bin. */
-	if (law->law.kind == FQ_QLAW_SFB)
+	if (law->law.flags & FQ_QLAW_BINS)
 		skb->mark = in.hash;
 	if (verdict == FQ_MARK)
 		mark_ce(skb, &ip);

@@ -8,26 +8,22 @@
 #ifndef FAIRQ_QUEUE_LAW_LAYOUT_H
 #define FAIRQ_QUEUE_LAW_LAYOUT_H
 
-/* fq_queue_law.kind */
-#define FQ_QLAW_AFQ   1
-#define FQ_QLAW_AFCD  2
-#define FQ_QLAW_RED   3
-#define FQ_QLAW_CODEL 4
-#define FQ_QLAW_SFB   5
-#define FQ_QLAW_MARK  6
-
-/* fq_queue_law.variant, of afq and afcd: as the paper, as its authors' code, or ours. */
+/* fq_sharing.variant: as the paper, as its authors' code, or ours. */
 #define FQ_VARIANT_PAPER   1
 #define FQ_VARIANT_AUTHORS 2
 #define FQ_VARIANT_OURS    3
 
 /*
- * fq_queue_law.flags. ECN: packets that are ECN-capable are marked where others are dropped (kind mark always does).
- * BYTES: red: long packets are more likely to be dropped. ABRUPT: red: from max_th on all are.
+ * fq_queue_law.flags. ECN: packets that are ECN-capable are marked where others are dropped. FLOWS, BINS: the law has a
+ * flow table, or bins, and the hash of each flow.
  */
-#define FQ_QLAW_ECN    1
-#define FQ_QLAW_BYTES  2
-#define FQ_QLAW_ABRUPT 4
+#define FQ_QLAW_ECN   1
+#define FQ_QLAW_FLOWS 2
+#define FQ_QLAW_BINS  4
+
+/* 8-byte words for what a kind of law has of its own (laws/own.h): parameters, and state of a port. */
+#define FQ_QLAW_WORDS       5
+#define FQ_QLAW_STATE_WORDS 3
 
 /* What a law decides about a packet. MARK: only of packets that are ECN-capable. */
 #define FQ_PASS 0
@@ -45,28 +41,23 @@
 
 /* The parameters of a queue law. */
 struct fq_queue_law {
-	__u64 rate;           /* C, of the port, bytes/s */
-	__u64 target_ns;      /* codel, afcd: the queueing delay aimed at */
-	__u64 interval_ns;    /* codel, afcd: for which the delay must have been above the target */
-	__u64 update_ns;      /* afq, afcd: time between two updates of the fair share */
-	__u64 slope_q48;      /* red: max_p / (max_th - min_th), a byte */
-	__u64 steep_q48;      /* red: (1 - max_p) / max_th: above max_th */
-	__u32 limit_bytes;    /* B, the port's buffer */
-	__u32 target_bytes;   /* afq, afcd: Q_t, the length of the queue aimed at */
-	__u32 mark_bytes;     /* mark: K */
-	__u32 min_bytes;      /* red: min_th */
-	__u32 max_bytes;      /* red: max_th */
-	__u32 max_p_q32;      /* red: max_p, the probability at max_th */
-	__u32 shadow_packets; /* afq, afcd: b, samples in the shadow buffer, 1 to FQ_SHADOW */
-	__u32 sample_every;   /* afq, afcd: s, one packet of so many is sampled */
-	__u32 bin_packets; /* sfb: a bin with so many packets in the queue becomes more likely to drop */
-	__u32 bin_most;     /* sfb: a bin takes no more packets */
-	__u32 seed;         /* of the hash of flows */
-	__u32 table;        /* afq, afcd: index of its flow table; sfb: of its bins */
-	__u16 kind;         /* FQ_QLAW_... */
-	__u16 variant;      /* FQ_VARIANT_... */
-	__u16 flags;        /* FQ_QLAW_... */
-	__u16 weight_shift; /* red: the weight of the average is 1 / (1 << weight_shift), 1 to 16 */
+	__u64 rate;               /* C, of the port, bytes/s */
+	__u32 limit_bytes;        /* B, the port's buffer */
+	__u32 seed;               /* of the hash of flows */
+	__u32 table;              /* index of its flow table or bins */
+	__u32 unit;               /* of its state: with another, a law begins anew */
+	__u32 flags;              /* FQ_QLAW_... */
+	__u32 kind;               /* of laws/NAME */
+	__u64 own[FQ_QLAW_WORDS]; /* struct NAME_law */
+};
+
+/* The parameters of laws with a fair share (queue_flows.h). */
+struct fq_sharing {
+	__u64 update_ns;      /* time between two updates of the fair share */
+	__u32 target_bytes;   /* Q_t, the length of the queue aimed at */
+	__u32 shadow_packets; /* b, samples in the shadow buffer, 1 to FQ_SHADOW */
+	__u32 sample_every;   /* s, one packet of so many is sampled */
+	__u32 variant;        /* FQ_VARIANT_... */
 };
 
 /* The queue law of a port, by slot: written by the agent only. */
@@ -137,16 +128,8 @@ struct fq_queue_law_state {
 	/* codel, afcd */
 	struct fq_codel codel;
 	/* afq, afcd: ours */
-	struct fq_recent mean; /* over packets, of what their flows have sent */
-	/* red */
-	__u64 average;    /* of the backlog, bytes << weight_shift */
-	__u64 left_bytes; /* in the queue after the last packet */
-	__u32 since; /* packets since the last drop or mark, and 1; 0: the average is below min_th */
-	__u32 draw_q32; /* the next drop is at p_b times `since` of so much; 0: not drawn yet */
-	/* sfb: token bucket of flows that do not respond */
-	__u32 tokens; /* packets that may still pass */
-	__u32 pad;
-	__u64 filled_ns; /* when they were last filled up */
+	struct fq_recent mean;          /* over packets, of what their flows have sent */
+	__u64 own[FQ_QLAW_STATE_WORDS]; /* struct NAME_state */
 };
 
 /* The same with the lock under which the programs write it: see queue_law.bpf.c. */

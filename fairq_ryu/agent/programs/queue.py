@@ -83,7 +83,7 @@ class QueueProgram(LoadedProgram):
         self._drop_base: dict[int, tuple[int, int]] = {}
         self._thresholds: dict[int, Thresholds] = {}
         self._peak_epochs = [1] * bridges
-        self._laws = self._sfb = 0
+        self._laws = self._bins = 0
         self._crossed: set[int] = set()
         self._events_lost = 0
 
@@ -131,7 +131,7 @@ class QueueProgram(LoadedProgram):
                     peak_epoch=peak_epoch,
                     thresholds=len(self._thresholds),
                     laws=self._laws,
-                    sfb=self._sfb,
+                    bins=self._bins,
                 ),
             )
 
@@ -147,10 +147,10 @@ class QueueProgram(LoadedProgram):
             self._laws = count
             self._write_config()
 
-    def set_sfb(self, count: int) -> None:
-        """The number of queues with a queue law of kind SFB, whose packets are counted; likewise."""
-        if count != self._sfb:
-            self._sfb = count
+    def set_bins(self, count: int) -> None:
+        """The number of queues with a queue law with bins, whose packets are counted; likewise."""
+        if count != self._bins:
+            self._bins = count
             self._write_config()
 
     def add_port(self, ifindex: int) -> None:

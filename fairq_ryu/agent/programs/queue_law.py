@@ -18,9 +18,9 @@ from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.queue_law_maps import TABLES
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.tc import TcFilter
-from fairq_ryu.queue_law_spec import FLOW_TABLE_KINDS, QueueLawKind
 
 NO_TABLE = 0
+_FLOWS, _BINS = layout.CONSTANTS["FQ_QLAW_FLOWS"], layout.CONSTANTS["FQ_QLAW_BINS"]
 # Of a kernel that reports no drops: nobody reads this ring buffer.
 _UNREAD_RING = 4096
 
@@ -30,9 +30,9 @@ class _Installed(NamedTuple):
 
     law_id: int
     kind: int
-    shadow: int
-    weight_shift: int
-    """of RED, whose mean is stored in that unit"""
+    unit: int
+    """of its state"""
+    flags: int
     seed: int
     asked_seed: int
     table: int | None
@@ -45,7 +45,7 @@ class QueueLawProgram(FilterProgram):
     them: agents without queue laws neither need it nor have its costs.
 
     A port with several transmit queues has a law in each of them, with the same parameters. Bounded: as many
-    ports as the window program has, and :data:`TABLES` of kinds with a flow table.
+    ports as the window program has, and :data:`TABLES` of laws with a flow table or bins.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class QueueLawProgram(FilterProgram):
 
     def install(self, ifindex: int, law_id: int, law: Any, expires_ns: int) -> None:
         """Install a law (an ``fq_queue_law``), change its parameters, or renew its lease. Its state stays
-        unless the port had another law, one of another kind, or with another shadow buffer or seed; the
+        unless the port had another law, one of another kind, or with another unit or seed; the
         counts of the port go on in any case. Seed 0: one is drawn. ``table`` is chosen here.
 
         Raises :class:`BpfError` or :class:`UserError` where the kernel cannot run the program, and
@@ -101,7 +101,7 @@ class QueueLawProgram(FilterProgram):
                 installed[known] = self._install_at(ifindex, known, law_id, law, expires_ns)
             if ids != (ifindex,):
                 self._write(ifindex, layout.fq_port_queue_law(queues=len(ids)))
-            self._count_sfb()
+            self._count_bins()
             if ifindex not in self._observed:
                 self._attach(ifindex)
         except BaseException:
@@ -111,16 +111,15 @@ class QueueLawProgram(FilterProgram):
     def _install_at(self, ifindex: int, known: int, law_id: int, law: Any, expires_ns: int) -> _Installed:
         installed = self._laws[ifindex]
         before = installed.get(known)
-        shift = law.weight_shift if law.kind == QueueLawKind.RED else 0
-        identity = (law_id, law.kind, law.shadow_packets, shift)
-        if before is None or (*before[:4], before.asked_seed) != (*identity, law.seed):
+        identity = (law_id, law.kind, law.unit)
+        if before is None or (*before[:3], before.asked_seed) != (*identity, law.seed):
             # Without parameters nothing runs: the program must not meet the new state with the old law.
             self._write(known, layout.fq_port_queue_law())
             if before is not None:
                 self._release(ifindex, before)
                 del installed[known]
             drawn, slot = law.seed or secrets.randbits(32) or 1, self._window.slots[known]
-            before = _Installed(*identity, drawn, law.seed, self._take_table(law.kind), slot)
+            before = _Installed(*identity, law.flags, drawn, law.seed, self._take_table(law.flags), slot)
             self._states.set(c_uint32(slot), layout.fq_locked_queue_law())
         given = layout.fq_queue_law.from_buffer_copy(law)
         given.seed = before.seed
@@ -138,7 +137,7 @@ class QueueLawProgram(FilterProgram):
             self._forget(ifindex, known, each)
         if ifindex in self._window.slots:
             self._write(ifindex, layout.fq_port_queue_law())
-        self._count_sfb()
+        self._count_bins()
 
     def state(self, ifindex: int) -> Any | None:
         """The state of a port's law, an ``fq_queue_law_state``; None: it has none. Of several transmit queues
@@ -217,15 +216,15 @@ class QueueLawProgram(FilterProgram):
             self._write(known, layout.fq_port_queue_law())
         self._release(ifindex, installed)
 
-    def _take_table(self, kind: int) -> int | None:
-        """An empty flow table, for a kind that needs one."""
-        if kind not in FLOW_TABLE_KINDS:
+    def _take_table(self, flags: int) -> int | None:
+        """An empty flow table, or bins, for a law that needs them."""
+        if not flags & (_FLOWS | _BINS):
             return None
         if not self._free_tables:
             raise BpfError(f"{TABLES} ports have queue laws with flow tables: no room for another")
         table = self._free_tables.pop()
         make: tuple[Any, Callable[[], Any]] = (self._tables, layout.fq_flow_table)
-        if kind == QueueLawKind.SFB:
+        if flags & _BINS:
             make = (self._queue.law_maps.bins, layout.fq_sfb_bins)
         make[0].set(c_uint32(table), make[1]())
         return table
@@ -238,6 +237,6 @@ class QueueLawProgram(FilterProgram):
         if installed.table is not None:
             self._free_tables.append(installed.table)
 
-    def _count_sfb(self) -> None:
-        kinds = [each.kind for laws in self._laws.values() for each in laws.values()]
-        self._queue.set_sfb(kinds.count(QueueLawKind.SFB))
+    def _count_bins(self) -> None:
+        flags = [each.flags for laws in self._laws.values() for each in laws.values()]
+        self._queue.set_bins(sum(bool(each & _BINS) for each in flags))

@@ -20,7 +20,7 @@ from fairq_ryu.far_queue import FAR, is_far
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
-from fairq_ryu.queue_law_spec import DELAY_KINDS, SHARING_KINDS, Limits, QueueLawSpec
+from fairq_ryu.queue_law_spec import Limits, QueueLawSpec
 
 _TURNS = ("turns_waiting", "turns_held", "turns_released", "turns_overdue", "turns_overflowed")
 QUEUE_LAW_FIELDS = (
@@ -133,10 +133,10 @@ def _queue_law(
     row: dict[str, str | int | float | None] = dict.fromkeys(QUEUE_LAW_FIELDS)
     if spec is None:
         return row
-    row |= {"queue_law": spec.kind.name.lower(), "queue_law_missing": missing}
+    row |= {"queue_law": spec.name, "queue_law_missing": missing}
     if state is None or missing is not None:
         return row
-    shares, delays = spec.kind in SHARING_KINDS, spec.kind in DELAY_KINDS
+    shares, delays = spec.has_share, spec.has_delay
     limits = Limits(state.limits) if state.limits in set(Limits) else Limits.NOTHING
     return row | {
         "queue_law_limits": limits.name.lower(),

@@ -97,7 +97,7 @@ def _law(state: Mapping[str, Any] | None) -> str:
     """The name of the queue law in a port's status."""
     if state is None:
         return ""
-    return f"{state['kind']} {state['variant']}" if state["kind"] in ("afq", "afcd") else str(state["kind"])
+    return f"{state['kind']} {state['variant']}".strip()
 
 
 def _judged(state: Mapping[str, Any] | None) -> JudgedPackets | None:

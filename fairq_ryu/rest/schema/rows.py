@@ -7,14 +7,16 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
+from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import PortMode, WindowKind
-from fairq_ryu.queue_law_spec import Limits, QueueLawKind
+from fairq_ryu.queue_law_spec import Limits
 from fairq_ryu.rest.schema.base import Count, Dpid, FlowRef, PortNumber, PortOf, Row, Span, TcpPort, described
 
 State = Literal["syn-seen", "established", "half-closed", "closed"]
 assert State.__args__ == tuple(str(state) for state in FlowState)  # type: ignore[attr-defined]
 PortModeName = Literal["act", "observe", "disabled"]
 assert PortModeName.__args__ == tuple(str(mode) for mode in PortMode)  # type: ignore[attr-defined]
+QUEUE_LAWS = tuple(law.name for law in queue_laws().values())
 WINDOW_SCOPES = ("flow", *(kind.scope for kind in WindowKind if kind.table == 0))
 
 
@@ -24,10 +26,18 @@ def _scope(text: str) -> str:
     return text
 
 
-QueueLawName = Literal["afq", "afcd", "red", "codel", "sfb", "mark"]
-assert QueueLawName.__args__ == tuple(kind.name.lower() for kind in QueueLawKind)  # type: ignore[attr-defined]
+def _queue_law(text: str) -> str:
+    if text not in QUEUE_LAWS:
+        raise ValueError(f"{text} is none of {', '.join(QUEUE_LAWS)}")
+    return text
+
+
 QueueLawLimits = Literal["nothing", "length", "mean", "delay", "share", "unresponsive"]
 assert QueueLawLimits.__args__ == tuple(each.name.lower() for each in Limits)  # type: ignore[attr-defined]
+# Made from the folders of laws, so that a new one is valid without a change here.
+QueueLawName = Annotated[
+    str, AfterValidator(_queue_law), WithJsonSchema({"enum": list(QUEUE_LAWS), "type": "string"})
+]
 # The scope of a window rule. Made from the table of kinds, so that a new kind is valid without a change here.
 WindowScope = Annotated[
     str, AfterValidator(_scope), WithJsonSchema({"enum": list(WINDOW_SCOPES), "type": "string"})

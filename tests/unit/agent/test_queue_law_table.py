@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import struct
 import time
 from typing import Any
 
@@ -14,24 +15,24 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.queue_law_table import QueueLawTable, limits_now, parameters
+from fairq_ryu.agent.queue_law_table import QueueLawTable, own_state, parameters
 from fairq_ryu.channel import flowmod, framing, oxm, queue_law, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
 from fairq_ryu.far_queue import FAR
+from fairq_ryu.laws.afcd import AfcdLaw
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.laws.codel import CodelLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.red import RedLaw
+from fairq_ryu.laws.registry import queue_laws
+from fairq_ryu.laws.sfb import SfbLaw
 from fairq_ryu.model import WindowKind, WindowRule
-from fairq_ryu.queue_law_spec import (
-    QUEUE_LAW_BOUNDS,
-    Limits,
-    QueueLawFlags,
-    QueueLawKind,
-    QueueLawSpec,
-    Variant,
-)
+from fairq_ryu.queue_law_spec import MOST_INTERVAL_US, MOST_TARGET_US, Limits, QueueLawSpec, Variant
 from tests.support.agent_peer import Peer, bad_request, role
 from tests.support.fakes import DATAPATH, FakeDatapath, bridge_port
 
-AFCD = QueueLawSpec(QueueLawKind.AFCD)
+AFCD = AfcdLaw()
 LIMITS = QueueLimits("netem", 125_000, 25_000_000)
 
 
@@ -73,7 +74,7 @@ def test_a_law_does_nothing_until_a_rule_refers_to_it(peer: Peer, data: FakeData
     assert data.queue_laws == {}
     assert peer.ask(rule()) == []
     number, law, expires = data.queue_laws[1]
-    assert (number, law.kind, law.limit_bytes, law.rate) == (1, QueueLawKind.AFCD, 125_000, 25_000_000)
+    assert (number, law.kind, law.limit_bytes, law.rate) == (1, AfcdLaw.kind, 125_000, 25_000_000)
     assert 0 < expires - time.monotonic_ns() <= 2_000_000_000
     assert data.installed == {}, "no window rule"
 
@@ -123,7 +124,7 @@ def test_a_law_is_changed_while_it_is_in_force(peer: Peer, data: FakeDatapath) -
     peer.ask(rule())
     changed = dataclasses.replace(AFCD, target_us=700)
     assert peer.ask(add(1, changed, LawCommand.MODIFY)) == []
-    assert data.queue_laws[1][1].target_ns == 700_000
+    assert layout.own("afcd_law", data.queue_laws[1][1]).target_ns == 700_000
 
 
 def test_the_parameters_follow_the_port(switch: OpenFlowServer, peer: Peer, data: FakeDatapath) -> None:
@@ -172,7 +173,7 @@ def test_what_is_refused(peer: Peer, data: FakeDatapath) -> None:
         wrong = bytes(body[:place]) + bytes([value]) + bytes(body[place + 1 :])
         message = framing.command(DATAPATH, queue_law.EXP_TYPE_SET_QUEUE_LAW, wrong)
         assert refusal(peer, message) == code
-    short = framing.command(DATAPATH, queue_law.EXP_TYPE_SET_QUEUE_LAW, bytes(63))
+    short = framing.command(DATAPATH, queue_law.EXP_TYPE_SET_QUEUE_LAW, bytes(body[:-1]))
     assert peer.refusal(short) == bad_request("BAD_LEN")
     peer.ask(rule())
     assert refusal(peer, rule(port=2)) == window_law.ERROR_LAW_IN_USE
@@ -182,13 +183,19 @@ def test_what_is_refused(peer: Peer, data: FakeDatapath) -> None:
     assert refusal(peer, add(9)) == window_law.ERROR_LAW_TABLE_FULL
 
 
-@pytest.mark.parametrize("name", QUEUE_LAW_BOUNDS)
-def test_every_bound_is_checked(peer: Peer, name: str) -> None:
-    for value in (QUEUE_LAW_BOUNDS[name][0] - 1, QUEUE_LAW_BOUNDS[name][1] + 1):
-        if 0 <= value < 1 << (16 if QUEUE_LAW_BOUNDS[name][1] <= 10_000 else 32):
-            spec = dataclasses.replace(AFCD, **{name: value})
-            assert refusal(peer, add(1, spec)) == window_law.ERROR_LAW_PARAMETER
+@pytest.mark.parametrize("law", queue_laws().values(), ids=lambda law: law.name)
+def test_every_bound_is_checked(peer: Peer, law: type[QueueLawSpec]) -> None:
+    for name, code, least, most, _ in law.parameters():
+        for value in (least - 1, most + 1):
+            if 0 <= value < 1 << 8 * struct.calcsize(f"!{code}"):
+                assert refusal(peer, add(1, law(**{name: value}))) == window_law.ERROR_LAW_PARAMETER
     assert states(peer) == []
+
+
+@pytest.mark.parametrize("law", queue_laws().values(), ids=lambda law: law.name)
+def test_a_law_fills_its_own_struct(law: type[QueueLawSpec]) -> None:
+    fields = [name for name, *_ in layout.STRUCTS[f"{law.name}_law"]._fields_ if not name.startswith("pad")]
+    assert sorted(law().own(125_000, 25_000_000)) == sorted(fields)
 
 
 def test_a_law_that_the_kernel_refuses_is_in_force_nowhere(peer: Peer, data: FakeDatapath) -> None:
@@ -202,8 +209,8 @@ def test_a_law_that_the_kernel_refuses_is_in_force_nowhere(peer: Peer, data: Fak
 
 
 def test_contradictions_are_refused(peer: Peer) -> None:
-    red = QueueLawSpec(QueueLawKind.RED, min_ppm=250_000)
-    sfb = QueueLawSpec(QueueLawKind.SFB, bin_packets=26)
+    red = RedLaw(min_ppm=250_000)
+    sfb = SfbLaw(bin_packets=26)
     assert [refusal(peer, add(1, each)) for each in (red, sfb)] == [window_law.ERROR_LAW_PARAMETER] * 2
 
 
@@ -218,7 +225,7 @@ def test_a_slave_changes_nothing(peer: Peer, data: FakeDatapath) -> None:
 
 def test_the_state_of_a_law(peer: Peer, data: FakeDatapath) -> None:
     peer.ask(add())
-    assert states(peer) == [queue_law.QueueLawState(1, 0, QueueLawKind.AFCD, Variant.OURS, 0)]
+    assert states(peer) == [queue_law.QueueLawState(1, 0, AfcdLaw.kind, Variant.OURS, 0)]
     peer.ask(rule())
     state = layout.fq_queue_law_state(fair_q16=500 << 16, flows=4, filled=2000, backlog=62_524)
     state.counts = layout.fq_queue_law_counts(judged=90, dropped=5, marked=3, not_ect=80, unmarked=2)
@@ -290,38 +297,49 @@ def test_a_removed_rule_is_reported_with_what_its_law_has_done(peer: Peer, data:
 
 def test_times_that_are_worked_out_are_within_the_bounds() -> None:
     """Of a megabyte at 100 kbit/s, which takes 80 s to drain."""
-    law = parameters(QueueLawSpec(QueueLawKind.CODEL), QueueLimits("bfifo", 1_000_000, 12_500))
-    assert law.interval_ns == QUEUE_LAW_BOUNDS["interval_us"][1] * 1000
-    assert law.target_ns <= QUEUE_LAW_BOUNDS["target_us"][1] * 1000
+    law = parameters(CodelLaw(), QueueLimits("bfifo", 1_000_000, 12_500))
+    own = layout.own("codel_law", law)
+    assert own.interval_ns == MOST_INTERVAL_US * 1000
+    assert own.target_ns <= MOST_TARGET_US * 1000
+
+
+def own(law: QueueLawSpec) -> Any:
+    return layout.own(f"{law.name}_law", parameters(law, LIMITS))
 
 
 def test_the_parameters_of_each_kind() -> None:
-    law = parameters(AFCD, LIMITS)
-    assert (law.update_ns, law.shadow_packets, law.flags, law.variant) == (6_250_000, 2000, 0, Variant.OURS)
-    afq = parameters(QueueLawSpec(QueueLawKind.AFQ, Variant.AUTHORS, QueueLawFlags.ECN), LIMITS)
-    assert (afq.target_bytes, afq.flags, afq.variant) == (25_000, 1, Variant.AUTHORS)
-    red = parameters(QueueLawSpec(QueueLawKind.RED, max_p_ppm=1_000_000), LIMITS)
+    flags = {name: layout.CONSTANTS[f"FQ_QLAW_{name}"] for name in ("ECN", "FLOWS", "BINS")}
+    shares = own(AFCD).sharing
+    assert (shares.update_ns, shares.shadow_packets, shares.variant) == (6_250_000, 2000, Variant.OURS)
+    assert parameters(AFCD, LIMITS).flags == flags["FLOWS"]
+    afq = AfqLaw(variant=Variant.AUTHORS, ecn=1)
+    assert parameters(afq, LIMITS).flags == flags["ECN"] | flags["FLOWS"]
+    assert (own(afq).sharing.target_bytes, own(afq).sharing.variant) == (25_000, Variant.AUTHORS)
+    red = own(RedLaw(max_p_ppm=1_000_000))
     assert (red.min_bytes, red.max_bytes, red.max_p_q32, red.weight_shift) == (10_416, 31_250, 2**32 - 1, 9)
-    sfb = parameters(QueueLawSpec(QueueLawKind.SFB), LIMITS)
-    assert (sfb.bin_packets, sfb.bin_most) == (20, 25)
-    assert parameters(QueueLawSpec(QueueLawKind.MARK), LIMITS).mark_bytes == 30_280
+    assert (parameters(RedLaw(weight_shift=7), LIMITS).unit, parameters(AFCD, LIMITS).unit) == (7, 2000)
+    assert (own(SfbLaw()).bin_packets, own(SfbLaw()).bin_most) == (20, 25)
+    assert parameters(SfbLaw(), LIMITS).flags == flags["BINS"]
+    assert own(MarkLaw()).mark_bytes == 30_280
 
 
 def test_why_a_law_drops_or_marks_now() -> None:
-    state, law = layout.fq_queue_law_state(), layout.fq_queue_law(mark_bytes=30_280)
+    states = {law.name: layout.fq_queue_law_state() for law in queue_laws().values()}
 
-    def now(kind: QueueLawKind, backlog: int = 0, variant: Variant = Variant.PAPER) -> Limits:
-        return limits_now(QueueLawSpec(kind, variant), state, law, backlog)
+    def now(law: QueueLawSpec) -> Limits:
+        return law.acting_on(states[law.name], own_state(law, states[law.name]))
 
-    kinds = QueueLawKind
-    assert {now(kind) for kind in kinds} == {Limits.NOTHING}
-    state.since, state.filled_ns, state.fair_q16, state.flows = 1, 1, 1 << 16, 2
-    assert now(kinds.MARK, 30_281) is Limits.LENGTH and now(kinds.MARK, 30_280) is Limits.NOTHING
-    assert now(kinds.RED) is Limits.MEAN
-    assert now(kinds.SFB) is Limits.UNRESPONSIVE
-    assert now(kinds.AFQ) is Limits.SHARE
-    assert now(kinds.AFCD) is Limits.NOTHING and now(kinds.AFCD, variant=Variant.OURS) is Limits.SHARE
-    state.codel.dropping = 1
-    assert now(kinds.AFCD) is now(kinds.CODEL) is Limits.DELAY
-    state.flows = 1
-    assert now(kinds.AFQ) is Limits.NOTHING, "one flow takes no other's share"
+    assert {now(law()) for law in queue_laws().values()} == {Limits.NOTHING}
+    states["mark"].backlog = 30_281
+    assert now(MarkLaw()) is Limits.LENGTH and now(MarkLaw(mark_bytes=30_281)) is Limits.NOTHING
+    layout.own("red_state", states["red"]).since = 1
+    layout.own("sfb_state", states["sfb"]).filled_ns = 1
+    assert (now(RedLaw()), now(SfbLaw())) == (Limits.MEAN, Limits.UNRESPONSIVE)
+    for name in ("afq", "afcd"):
+        states[name].fair_q16, states[name].flows = 1 << 16, 2
+    assert now(AfqLaw(variant=Variant.PAPER)) is now(AfcdLaw()) is Limits.SHARE
+    assert now(AfcdLaw(variant=Variant.PAPER)) is Limits.NOTHING
+    states["afcd"].codel.dropping = states["codel"].codel.dropping = 1
+    assert now(AfcdLaw()) is now(CodelLaw()) is Limits.DELAY
+    states["afq"].flows = 1
+    assert now(AfqLaw()) is Limits.NOTHING, "one flow takes no other's share"

@@ -13,51 +13,51 @@ from fairq_ryu.channel.flowmod_decoder import decode_flow_mod
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import LawCommand
+from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.laws.red import RedLaw
+from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
-from fairq_ryu.queue_law_spec import (
-    QUEUE_LAW_BOUNDS,
-    QueueLawFlags,
-    QueueLawKind,
-    QueueLawSpec,
-    Variant,
-)
 from tests.support.fakes import DATAPATH, wire
+from tests.support.law_traces import specs
 
 U16, U32, U64 = (st.integers(0, 2**bits - 1) for bits in (16, 32, 64))
-specs = st.builds(
-    QueueLawSpec,
-    st.sampled_from(QueueLawKind),
-    st.sampled_from(Variant),
-    st.integers(0, 7).map(QueueLawFlags),
-    **{name: st.integers(*bounds) for name, bounds in QUEUE_LAW_BOUNDS.items()},
-)
-LAW = wire(queue_law.set_queue_law(DATAPATH, LawCommand.ADD, 17, QueueLawSpec(QueueLawKind.AFCD)))
+laws = st.sampled_from([*queue_laws().values()]).flatmap(specs)
+LAW = wire(queue_law.set_queue_law(DATAPATH, LawCommand.ADD, 17, AfcdLaw()))
 RULE = wire(flowmod.queue_rule(DATAPATH, 17, 17, 2))
 REQUEST = wire(queue_law.request(DATAPATH, 17))
 
 
-@given(st.sampled_from([LawCommand.ADD, LawCommand.MODIFY]), U32, specs)
+@given(st.sampled_from([LawCommand.ADD, LawCommand.MODIFY]), U32, laws)
 def test_a_law_arrives_as_it_was_sent(command, law, spec):
     assert queue_law.decode_set(queue_law.encode_set(command, law, spec)) == (command, law, spec)
 
 
 def test_a_deletion_has_no_parameters():
     body = queue_law.encode_set(LawCommand.DELETE, 7, None)
-    assert len(body) == 56 and queue_law.decode_set(body) == (LawCommand.DELETE, 7, None)
+    assert len(body) == 8 and queue_law.decode_set(body) == (LawCommand.DELETE, 7, None)
 
 
-@pytest.mark.parametrize("place, value", [(1, 99), (2, 9), (11, 0x10)], ids=["kind", "variant", "flag"])
-def test_what_is_not_known_leaves_the_law_without_parameters(place, value):
-    body = bytearray(queue_law.encode_set(LawCommand.ADD, 7, QueueLawSpec(QueueLawKind.RED)))
-    body[place] = value
+def test_a_kind_that_is_not_known_leaves_the_law_without_parameters():
+    body = bytearray(queue_law.encode_set(LawCommand.ADD, 7, RedLaw()))
+    body[1] = 99
     assert queue_law.decode_set(bytes(body)) == (LawCommand.ADD, 7, None)
+
+
+@pytest.mark.parametrize("law", queue_laws().values(), ids=lambda law: law.name)
+@pytest.mark.parametrize("more", [-1, 1, 4])
+def test_parameters_of_another_length_are_refused(law, more):
+    body = queue_law.encode_set(LawCommand.ADD, 7, law())
+    body = body[:more] if more < 0 else body + bytes(more)
+    size = law.layout().size
+    with pytest.raises(ValueError, match=f"of kind {law.name} are {size} bytes, not {size + more}"):
+        queue_law.decode_set(body)
 
 
 @given(st.binary(max_size=180))
 def test_wrong_lengths_are_refused(data):
-    if len(data) != 56:
-        with pytest.raises(ValueError, match="56 bytes"):
+    if len(data) < 8:
+        with pytest.raises(ValueError, match="SET_QUEUE_LAW is 8 bytes or more"):
             queue_law.decode_set(data)
     if len(data) != 8:
         with pytest.raises(ValueError, match="8 bytes"):

@@ -8,8 +8,8 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.channel import flowmod, queue_law, quoted_law, window_law
 from fairq_ryu.channel.quoted_law import LawRequests
 from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.laws.red import RedLaw
 from fairq_ryu.model import PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
-from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec
 from tests.support.fakes import DATAPATH, wire
 
 WINDOWS, QUEUES = LawRequests(6, 7, 0), LawRequests(17, 18, 1)
@@ -21,7 +21,7 @@ OF_WINDOWS = [
     flowmod.window_rule(DATAPATH, RULE, 2),
 ]
 OF_QUEUES = [
-    queue_law.set_queue_law(DATAPATH, ADD, 17, QueueLawSpec(QueueLawKind.RED)),
+    queue_law.set_queue_law(DATAPATH, ADD, 17, RedLaw()),
     queue_law.request(DATAPATH, 17),
     flowmod.queue_rule(DATAPATH, 17, 17, 2),
 ]

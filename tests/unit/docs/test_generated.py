@@ -67,7 +67,7 @@ def test_every_layout_of_the_channel_is_shown() -> None:
         if isinstance(value, struct.Struct)
     }
     shown = {word for words in MARKS if words[0] == "layout" for word in words[1:]}
-    shown |= {f"{module}._SET" for module in (*of("law"), *of("queue-law"))}
+    shown |= {f"{module}._SET" for module in of("law")}
     assert structs - shown == {"port_settings._RANGE"}  # two VLANs: the text says it
 
 

@@ -16,10 +16,10 @@ from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.experiments import oversight
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.traffic.workers import RunError
+from fairq_ryu.laws.codel import CodelLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import PortKey, QueueSample
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec
 from tests.support.fakes import ryu_decode
 from tests.support.flownet import B
 from tests.support.site import Site
@@ -99,7 +99,7 @@ def test_a_law_that_the_switch_did_not_run(controller, tmp_path, caplog, spec):
 
 
 def test_a_queue_law_that_the_switch_did_not_run():
-    spec = QueueLawSpec(QueueLawKind.CODEL)
+    spec = CodelLaw()
     site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec))
     depth = QueueDepth(B.port, 0, 0, 0, 60_000, 6_250_000, 0, 0, 1)
     site.windows.queues_read(site.link, [depth], 0.1)

@@ -7,23 +7,18 @@ import pytest
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
 from fairq_ryu.errors import UserError
+from fairq_ryu.law_spec import FRAME
+from fairq_ryu.laws.afcd import AfcdLaw
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.laws.codel import CodelLaw
+from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import port_law, queue_law, same, switch_law
 from fairq_ryu.policies.choice import make
-from fairq_ryu.queue_law_spec import (
-    FRAME,
-    QueueLawFlags,
-    QueueLawKind,
-    QueueLawSpec,
-    Variant,
-    delay_times,
-    out_of_bounds,
-    queue_target,
-    sampling,
-)
+from fairq_ryu.queue_law_spec import QueueLawSpec, Variant
 
 PORT = PortKey(1, 2)
-NAMES = ("afq", "afcd", "red", "codel", "sfb", "mark")
+NAMES = [law.name for law in queue_laws().values()]
 
 
 def spec(name: str, **settings: object) -> QueueLawSpec:
@@ -35,7 +30,7 @@ def spec(name: str, **settings: object) -> QueueLawSpec:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_policy_asks_for_its_law_and_sets_no_windows(name: str) -> None:
     policy = make(name, Config())
-    assert spec(name).kind is QueueLawKind[name.upper()] and out_of_bounds(spec(name)) is None
+    assert spec(name).name == name and spec(name).wrong() is None
     assert switch_law(policy, PORT) is port_law(policy, PORT) is None
 
 
@@ -46,21 +41,16 @@ def test_other_policies_have_no_queue_law() -> None:
 def test_settings_reach_the_law() -> None:
     given = spec("afq", variant="authors", queue_target=0.1, ecn=True)
     assert spec("afq").variant is spec("afq", variant="ours").variant is Variant.OURS
-    assert given == QueueLawSpec(
-        QueueLawKind.AFQ,
-        Variant.AUTHORS,
-        QueueLawFlags.ECN,
-        target_ppm=100_000,
-    )
+    assert given == AfqLaw(variant=Variant.AUTHORS, ecn=1, target_ppm=100_000)
     afcd = spec("afcd", variant="paper", delay_target=0.005, delay_interval=0.1, base_rtt=0.12)
     assert (afcd.variant, afcd.target_us, afcd.interval_us) == (Variant.PAPER, 5000, 100_000)
     assert afcd.base_rtt_us == 120_000
     red = spec("red", low=0.1, high=0.5, max_p=0.02, weight_shift=8, by_bytes=True)
     assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 8)
-    assert red.flags is QueueLawFlags.BYTES
-    assert spec("red", gentle=False).flags is QueueLawFlags.ABRUPT
+    assert (red.ecn, red.by_bytes, red.abrupt) == (0, 1, 0)
+    assert (spec("red", gentle=False).by_bytes, spec("red", gentle=False).abrupt) == (0, 1)
     assert spec("codel", delay_target=0.005).target_us == 5000
-    assert spec("sfb").flags is QueueLawFlags.ECN
+    assert spec("sfb").ecn
     assert spec("mark", threshold=65).mark_bytes == 65 * FRAME
 
 
@@ -83,22 +73,22 @@ def test_the_policies_as_published_are_the_paper_s_variant_of_the_same_law(name:
 
 
 def test_delays_fit_the_port() -> None:
-    codel = QueueLawSpec(QueueLawKind.CODEL)
-    assert delay_times(codel, 125_000, 25_000_000) == (600, 12_000), "twice 1 + 5 ms, and a twentieth"
-    assert delay_times(codel, 30_000, 125_000_000) == (500, 10_000), "at least 10 ms"
+    codel = CodelLaw()
+    assert codel.delay_times(125_000, 25_000_000) == (600, 12_000), "twice 1 + 5 ms, and a twentieth"
+    assert codel.delay_times(30_000, 125_000_000) == (500, 10_000), "at least 10 ms"
     # A full frame takes 1.2 ms at 10 Mbit/s.
-    assert delay_times(codel, 6_250, 1_250_000).target_us == 3 * FRAME * 1_000_000 // 2_500_000
-    asked = QueueLawSpec(QueueLawKind.CODEL, target_us=5000, interval_us=100_000)
-    assert delay_times(asked, 125_000, 25_000_000) == (5000, 100_000)
+    assert codel.delay_times(6_250, 1_250_000).target_us == 3 * FRAME * 1_000_000 // 2_500_000
+    asked = CodelLaw(target_us=5000, interval_us=100_000)
+    assert asked.delay_times(125_000, 25_000_000) == (5000, 100_000)
 
 
 def test_the_shadow_buffer_has_the_samples_of_a_second() -> None:
-    afq = QueueLawSpec(QueueLawKind.AFQ)
+    afq = AfqLaw()
     rates = {1_250_000_000: 495, 25_000_000: 10, 12_500_000: 5, 1000: 1}
-    assert {rate: sampling(afq, rate) for rate in rates} == rates
-    assert sampling(QueueLawSpec(QueueLawKind.AFQ, sample_every=7), 25_000_000) == 7
+    assert {rate: afq.sampling(rate) for rate in rates} == rates
+    assert AfqLaw(sample_every=7).sampling(25_000_000) == 7
 
 
 def test_the_target_of_the_fair_share() -> None:
-    assert queue_target(QueueLawSpec(QueueLawKind.AFQ), 125_000, 25_000_000) == 25_000
-    assert queue_target(QueueLawSpec(QueueLawKind.AFCD, target_us=5000), 500_000, 25_000_000) == 125_000
+    assert AfqLaw().queue_target(125_000, 25_000_000) == 25_000
+    assert AfcdLaw(target_us=5000).queue_target(500_000, 25_000_000) == 125_000

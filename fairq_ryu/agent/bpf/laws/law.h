@@ -20,6 +20,7 @@
 #include <fairq_laws.h>
 
 #include "opening.h"
+#include "own.h"
 #include "pool.h"
 #include "round.h"
 
@@ -29,15 +30,6 @@
 #define MOST_TICKS      64       /* that one late tick makes up for */
 #define MOST_RTT        (NS_PER_S / 2) /* of a flow that counts */
 #define RTT_KNOWN_NS    NS_PER_S       /* the shortest round trip counts for so long */
-
-/*
- * The calls of the laws: comparisons, one after the other. Of a switch clang may make a jump table, which eBPF refuses.
- * `p` is the law.
- */
-#define LAW_CALL(number, ...)      \
-	if (p->kind == (number)) { \
-		__VA_ARGS__;       \
-	} else
 
 /*
  * A flow has been seen whose two ends announce these MSS; 0: none. Neither end sends larger segments than the other

@@ -11,4 +11,13 @@
 #define LAW_STATE(name, st) ((struct name##_state *)(st)->own)
 #define LAW_FLOW(name, f)   ((struct name##_flow *)(f)->own)
 
+/*
+ * The calls of the laws: comparisons, one after the other. Of a switch clang may make a jump table, which eBPF refuses.
+ * `p` is the law.
+ */
+#define LAW_CALL(number, ...)      \
+	if (p->kind == (number)) { \
+		__VA_ARGS__;       \
+	} else
+
 #endif

@@ -85,20 +85,18 @@ LAW_INLINE bool codel_drops(struct fq_codel *c, bool due, bool below, __u64 now,
 	return true;
 }
 
-/* Whether CoDel of the port drops this packet. `spared`: a drop that is due waits for another packet. */
+/*
+ * Whether CoDel of the port drops this packet, with this target and interval. `spared`: a drop that is due waits for
+ * another packet.
+ */
 LAW_INLINE bool codel_drops_of_port(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-				    const struct fq_queue_law_input *in, bool spared)
+				    const struct fq_queue_law_input *in, __u64 target_ns,
+				    __u64 interval_ns, bool spared)
 {
-	bool below = codel_is_below(p, in, p->target_ns);
-	bool due = codel_is_due(&st->codel.first_above_ns, below, in->now_ns, p->interval_ns);
+	bool below = codel_is_below(p, in, target_ns);
+	bool due = codel_is_due(&st->codel.first_above_ns, below, in->now_ns, interval_ns);
 
-	return codel_drops(&st->codel, due && !spared, below, in->now_ns, p->interval_ns);
-}
-
-LAW_INLINE __u32 codel_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-			     const struct fq_queue_law_input *in)
-{
-	return codel_drops_of_port(p, st, in, false) ? signal(p, st, in) : FQ_PASS;
+	return codel_drops(&st->codel, due && !spared, below, in->now_ns, interval_ns);
 }
 
 #endif

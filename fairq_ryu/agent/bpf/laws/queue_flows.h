@@ -26,12 +26,12 @@ LAW_INLINE __u32 flow_slot(const struct fq_queue_law_input *in)
 	return in->hash % FQ_FLOW_SLOTS;
 }
 
-LAW_INLINE __u32 shadow_size(const struct fq_queue_law *p)
+LAW_INLINE __u32 shadow_size(const struct fq_sharing *p)
 {
 	return law_min(law_max(p->shadow_packets, 1), FQ_SHADOW);
 }
 
-LAW_INLINE bool is_filling(const struct fq_queue_law *p, const struct fq_queue_law_state *st)
+LAW_INLINE bool is_filling(const struct fq_sharing *p, const struct fq_queue_law_state *st)
 {
 	return st->filled < shadow_size(p);
 }
@@ -67,7 +67,7 @@ LAW_INLINE void enter_sample(struct fq_queue_law_state *st, struct fq_flow_table
 }
 
 /* Enter every s-th segment. Returns the number of them in this packet. */
-LAW_INLINE __u32 sample_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+LAW_INLINE __u32 sample_flow(const struct fq_sharing *p, struct fq_queue_law_state *st,
 			     struct fq_flow_table *t, const struct fq_queue_law_input *in)
 {
 	__u32 every = law_max(p->sample_every, 1), seen = st->skipped + in->segments, samples;
@@ -90,17 +90,17 @@ LAW_INLINE __u32 sample_flow(const struct fq_queue_law *p, struct fq_queue_law_s
  * tau, at most as given. In one tau, Eq. 1 changes the queue by alpha C tau / (1514 m_f) of its change in the last: with
  * many flows that exceeds 1 in 1 / 160 s, and the queue would swing. Here it is at most a half.
  */
-LAW_INLINE __u64 fair_step_ns(const struct fq_queue_law *p, __u32 fair_q16)
+LAW_INLINE __u64 fair_step_ns(const struct fq_sharing *p, __u64 rate, __u32 fair_q16)
 {
 	__u64 samples_q8 = fair_q16 >> 8;
-	__u64 step = law_div(samples_q8 * (10 * FULL_FRAME * NS_PER_S),
-			     (2 * FAIR_GAIN_OLD << 8) * p->rate);
+	__u64 step =
+		law_div(samples_q8 * (10 * FULL_FRAME * NS_PER_S), (2 * FAIR_GAIN_OLD << 8) * rate);
 
 	return law_min(p->update_ns, step);
 }
 
 /* Eq. 1: m_f += alpha (Q_old - Q_t) - beta (Q - Q_t), Q in packets. */
-LAW_INLINE __u64 fair_moved(const struct fq_queue_law *p, __u64 fair_q16, __u64 old, __u64 backlog)
+LAW_INLINE __u64 fair_moved(const struct fq_sharing *p, __u64 fair_q16, __u64 old, __u64 backlog)
 {
 	__u64 up = FAIR_GAIN_OLD * old + (__u64)FAIR_GAIN_NEW * p->target_bytes;
 	__u64 down = (__u64)FAIR_GAIN_OLD * p->target_bytes + FAIR_GAIN_NEW * backlog;
@@ -114,7 +114,7 @@ LAW_INLINE __u64 fair_moved(const struct fq_queue_law *p, __u64 fair_q16, __u64 
  * Enter a packet, and work out the fair share if it is due; `by_queue`: with Eq. 1 and not only Eq. 4, from which it
  * begins when the ring is full. Returns the number of its segments that were sampled.
  */
-LAW_INLINE __u32 follow_flow(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+LAW_INLINE __u32 follow_flow(const struct fq_sharing *p, __u64 rate, struct fq_queue_law_state *st,
 			     struct fq_flow_table *t, const struct fq_queue_law_input *in,
 			     bool by_queue)
 {
@@ -134,12 +134,12 @@ LAW_INLINE __u32 follow_flow(const struct fq_queue_law *p, struct fq_queue_law_s
 		st->counts.updates++;
 	}
 	st->old_bytes = in->backlog;
-	st->update_at_ns = in->now_ns + fair_step_ns(p, st->fair_q16);
+	st->update_at_ns = in->now_ns + fair_step_ns(p, rate, st->fair_q16);
 	return samples;
 }
 
 /* Whether a flow with m_i samples can be judged by its share. Before the ring is full, every flow looks too fast. */
-LAW_INLINE bool has_share(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+LAW_INLINE bool has_share(const struct fq_sharing *p, const struct fq_queue_law_state *st,
 			  __u32 samples)
 {
 	return samples && st->flows > 1 && st->fair_q16 && !is_filling(p, st);

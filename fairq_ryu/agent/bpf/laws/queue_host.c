@@ -24,7 +24,7 @@ __u64 fq_host_red_left(__u64 distance, __u64 packets, __u32 weight_shift)
 __u64 fq_host_afcd_target(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
 			  __u32 samples)
 {
-	return afcd_target(p, st, samples);
+	return afcd_target(LAW_OWN(afcd, p), st, samples);
 }
 
 /* A law as a whole */

@@ -2,7 +2,7 @@
 /*
  * The queue laws: each packet that is about to enter the queue of a port passes, is dropped, or gets the CE mark.
  *
- *   packet at tc egress -> queue_law_judge -> afq.h, afcd.h, red.h, codel.h, sfb.h, or a threshold (mark)
+ *   packet at tc egress -> queue_law_judge -> NAME_judge of the law in fairq_ryu/laws/NAME/law.h
  *
  * The queue is a FIFO that drains at rate C, so a packet that finds the backlog Q in it will wait for Q / C: what laws
  * for the end of a queue (CoDel) measure there, is known here. A packet is dropped before it takes room.
@@ -13,38 +13,37 @@
 #ifndef FAIRQ_QUEUE_LAW_H
 #define FAIRQ_QUEUE_LAW_H
 
-#include "queue_afcd.h"
-#include "queue_afq.h"
-#include "queue_codel.h"
-#include "queue_law_common.h"
-#include "queue_red.h"
-#include "queue_sfb.h"
+#include <fairq_queue_laws.h>
 
-/*
- * DCTCP's marking: by the queue with this packet; of several segments, by that with the middle one: a mark is a mark of
- * all. Only packets that are ECN-capable are marked, the others pass: the queue itself drops them when it is full.
- */
-LAW_INLINE __u32 mark_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-			    const struct fq_queue_law_input *in)
-{
-	if (in->backlog + ((__u64)in->len + segment_bytes(in)) / 2 <= p->mark_bytes)
-		return FQ_PASS;
-	if (in->ect)
-		return FQ_MARK;
-	st->counts.unmarked += in->segments;
-	return FQ_PASS;
-}
+#include "queue_law_common.h"
 
 /* Whether a law needs the hash of the flow. */
-LAW_INLINE bool needs_flow_hash(__u32 kind)
+LAW_INLINE bool needs_flow_hash(const struct fq_queue_law *p)
 {
-	return kind == FQ_QLAW_AFQ || kind == FQ_QLAW_AFCD || kind == FQ_QLAW_SFB;
+	return p->flags & (FQ_QLAW_FLOWS | FQ_QLAW_BINS);
 }
 
-/* Whether a law needs a random number for this packet. */
-LAW_INLINE bool needs_random(__u32 kind, const struct fq_queue_law_state *st)
+/* Whether a law needs a random number for this packet: NAME_draws, or else that with the hash of the flow. */
+LAW_INLINE bool needs_random(const struct fq_queue_law *p, const struct fq_queue_law_state *st)
 {
-	return needs_flow_hash(kind) || (kind == FQ_QLAW_RED && !st->draw_q32);
+#define DRAWS(number, draws) LAW_CALL(number, return draws(st))
+	QUEUE_LAWS_WITH_DRAWS(DRAWS)
+	return needs_flow_hash(p);
+}
+
+/* A packet of a flow with this hash, of so many segments, has entered the queue of a law with bins, or left it. */
+LAW_INLINE void queue_law_entered(const struct fq_queue_law *p, struct fq_sfb_bins *bins,
+				  __u32 hash, __u32 segments)
+{
+#define ENTERED(number, entered) LAW_CALL(number, entered(bins, hash, segments))
+	QUEUE_LAWS_WITH_ENTERED(ENTERED);
+}
+
+LAW_INLINE void queue_law_left(const struct fq_queue_law *p, struct fq_sfb_bins *bins, __u32 hash,
+			       __u32 segments)
+{
+#define LEFT(number, left) LAW_CALL(number, left(bins, hash, segments))
+	QUEUE_LAWS_WITH_LEFT(LEFT);
 }
 
 /* Count what was decided about a packet. */
@@ -64,8 +63,8 @@ LAW_INLINE void count_verdict(struct fq_queue_law_state *st, const struct fq_que
 }
 
 /*
- * Judge a packet. `flows` is the flow table of afq and afcd, `bins` those of sfb; NULL: the law needs none. A law that
- * lacks its table lets everything pass.
+ * Judge a packet. `flows` is the flow table of a law that has one, `bins` are those of one that has them. A law that lacks
+ * its table lets everything pass.
  */
 LAW_INLINE __u32 queue_law_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 				 struct fq_flow_table *flows, struct fq_sfb_bins *bins,
@@ -74,18 +73,8 @@ LAW_INLINE __u32 queue_law_judge(const struct fq_queue_law *p, struct fq_queue_l
 	__u32 verdict = FQ_PASS;
 
 	st->backlog = in->backlog;
-	if (p->kind == FQ_QLAW_MARK)
-		verdict = mark_judge(p, st, in);
-	else if (p->kind == FQ_QLAW_RED)
-		verdict = red_judge(p, st, in);
-	else if (p->kind == FQ_QLAW_CODEL)
-		verdict = codel_judge(p, st, in);
-	else if (p->kind == FQ_QLAW_SFB && bins)
-		verdict = sfb_judge(p, st, bins, in);
-	else if (p->kind == FQ_QLAW_AFQ && flows)
-		verdict = afq_judge(p, st, flows, in);
-	else if (p->kind == FQ_QLAW_AFCD && flows)
-		verdict = afcd_judge(p, st, flows, in);
+#define JUDGE(number, judge) LAW_CALL(number, verdict = judge(p, st, flows, bins, in))
+	QUEUE_LAWS_WITH_JUDGE(JUDGE);
 	count_verdict(st, in, verdict);
 	return verdict;
 }

@@ -8,6 +8,7 @@
 
 #include "../layout.h"
 #include "arithmetic.h"
+#include "own.h"
 
 #define LAW_INLINE static inline __attribute__((always_inline))
 

@@ -48,12 +48,12 @@ static __always_inline __u32 judge_by(const struct fq_queue_law *law, __u32 slot
 
 	if (!entry)
 		return FQ_PASS;
-	if (law->kind == FQ_QLAW_AFQ || law->kind == FQ_QLAW_AFCD)
+	if (law->flags & FQ_QLAW_FLOWS)
 		flows = bpf_map_lookup_elem(&flow_tables, &table);
-	else if (law->kind == FQ_QLAW_SFB)
+	else if (law->flags & FQ_QLAW_BINS)
 		bins = bpf_map_lookup_elem(&sfb_bins, &table);
 	/* Not under the lock. If another processor takes it meanwhile, red waits for the next packet's. */
-	if (draw && needs_random(law->kind, &entry->state))
+	if (draw && needs_random(law, &entry->state))
 		in->random = bpf_get_prandom_u32();
 	bpf_spin_lock(&entry->lock);
 	verdict = queue_law_judge(law, &entry->state, flows, bins, in);

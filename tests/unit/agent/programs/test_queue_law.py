@@ -7,13 +7,18 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs import queue_law
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
-from fairq_ryu.queue_law_spec import QueueLawKind
+from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.queue_law_table import parameters
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.laws.codel import CodelLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.queue_law_spec import QueueLawSpec
 
 PORT, OTHER = 7, 8
+MARK = MarkLaw()
 
 
 class Table(dict[int, Any]):
@@ -33,15 +38,16 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(queue_law, "TcFilter", lambda lib, priority: tc)
     ids: dict[int, tuple[int, ...]] = {}
     window = SimpleNamespace(slots={PORT: 2, OTHER: 3}, ids=lambda ifindex: ids.get(ifindex, (ifindex,)))
-    queues = SimpleNamespace(law_maps=SimpleNamespace(laws=Table(), bins=Table()), set_sfb=lambda count: None)
+    maps = SimpleNamespace(laws=Table(), bins=Table())
+    queues = SimpleNamespace(law_maps=maps, set_bins=lambda count: None)
     made: Any = QueueLawProgram(None, window, queues, None, 4)  # type: ignore[arg-type]
     made._object, made._program, made._states, made._tables = object(), 0, Table(), Table()
     made.ids = ids
     return made
 
 
-def install(program: Any, kind: QueueLawKind = QueueLawKind.MARK, port: int = PORT, law_id: int = 1) -> None:
-    program.install(port, law_id, layout.fq_queue_law(kind=kind), 10**18)
+def install(program: Any, law: QueueLawSpec = MARK, port: int = PORT, law_id: int = 1) -> None:
+    program.install(port, law_id, parameters(law, QueueLimits("htb", 125_000, 25_000_000)), 10**18)
 
 
 def judge(program: Any, judged: int, dropped: int, slot: int = 2) -> None:
@@ -65,12 +71,12 @@ def test_counts_go_on_with_another_law(program: Any) -> None:
     judge(program, 10, 4)
     install(program)  # a renewal
     assert counted(program) == (10, 4)
-    install(program, QueueLawKind.CODEL)
+    install(program, CodelLaw())
     assert counted(program) == (10, 4)
     judge(program, 5, 5)  # more than at the last reading: a reading alone cannot tell
     judge(program, 10, 0)
     assert counted(program) == (25, 9)
-    install(program, QueueLawKind.AFQ, law_id=2)
+    install(program, AfqLaw(), law_id=2)
     assert counted(program) == (25, 9) and program._states[2].state.counts.judged == 0
 
 
@@ -92,7 +98,7 @@ def test_a_law_that_cannot_be_changed_leaves_its_counts(
     judge(program, 10, 4)
     program._free_tables.clear()
     with pytest.raises(BpfError, match="no room"):
-        install(program, QueueLawKind.AFQ)
+        install(program, AfqLaw())
     assert program.state(PORT) is None and counted(program) == (10, 4)
 
 

@@ -19,21 +19,20 @@ from fairq_ryu.control.operations.state import _queue_law
 from fairq_ryu.control.windows.queue_laws import beside
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FAR
+from fairq_ryu.laws.afq.policy import Afq
+from fairq_ryu.laws.codel import CodelLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.red import RedLaw
 from fairq_ryu.model import PortKey, WindowKind, WindowRule
-from fairq_ryu.policies.afq import Afq
 from fairq_ryu.policies.choice import make
-from fairq_ryu.queue_law_spec import (
-    Limits,
-    QueueLawKind,
-    QueueLawSpec,
-)
+from fairq_ryu.queue_law_spec import Limits, QueueLawSpec
 from tests.support.agent_peer import Peer
 from tests.support.fakes import wire
 from tests.support.flownet import B
 from tests.support.law_network import Network, policy
 from tests.support.site import Obedient, Site
 
-CODEL, RED = QueueLawSpec(QueueLawKind.CODEL), QueueLawSpec(QueueLawKind.RED)
+CODEL, RED = CodelLaw(), RedLaw()
 
 
 class Judging(Obedient):
@@ -160,7 +159,7 @@ def test_a_law_that_another_controller_deletes_is_sent_again_once(site: Site) ->
 def test_the_law_of_the_setting_is_that_of_ports_whose_policy_has_none() -> None:
     site = Site(config=Config({("fairq_ryu", "queue_law"): "codel"}))
     (law, _rule) = read(site, 1.0)
-    assert law.spec.kind is QueueLawKind.CODEL
+    assert law.spec.kind is CodelLaw.kind
     assert beside(Config()) is None
     with pytest.raises(UserError, match="policy droptail has no queue law"):
         beside(Config({("fairq_ryu", "queue_law"): "droptail"}))
@@ -235,10 +234,10 @@ def test_the_agent_has_the_law_of_the_policy_beside_that_of_the_windows() -> Non
     net = Network(config=Config({("fairq_ryu", "queue_law"): "mark"}))
     net.read(B)
     number, law, _expires = net.data.queue_laws[B.port]
-    assert (number, law.kind, net.rule(B)) == (B.port, QueueLawKind.MARK, WindowKind.LAW)
+    assert (number, law.kind, net.rule(B)) == (B.port, MarkLaw.kind, WindowKind.LAW)
     net.site.link.send(net.windows.queue_laws.request(net.site.link, net.now))
     net.deliver()
-    assert net.site.link.ports[B.port].queue_law.state.kind == QueueLawKind.MARK
+    assert net.site.link.ports[B.port].queue_law.state.kind == MarkLaw.kind
     assert net.warned == []
 
 
@@ -259,7 +258,7 @@ def test_a_connection_begins_anew() -> None:
     net.data.queue_laws.clear()
     net.connect()
     net.read(B)
-    assert net.data.queue_laws[B.port][1].kind == QueueLawKind.CODEL
+    assert net.data.queue_laws[B.port][1].kind == CodelLaw.kind
 
 
 def test_a_law_that_another_controller_deletes_comes_back() -> None:
@@ -269,4 +268,4 @@ def test_a_law_that_another_controller_deletes_comes_back() -> None:
     assert net.data.queue_laws == {}
     for _ in range(20):
         net.read(B)
-    assert net.data.queue_laws[B.port][1].kind == QueueLawKind.CODEL
+    assert net.data.queue_laws[B.port][1].kind == CodelLaw.kind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairq_ryu.queue_law_spec import QueueLawKind
+from fairq_ryu.laws.afq import AfqLaw
 from tests.support.host_queue_laws import HostQueueLaw, Packet, QueueLawParameters
 
 FRAME = 1514
@@ -13,7 +13,7 @@ TARGET = 20 * FRAME
 
 def afq(**changes: int) -> HostQueueLaw:
     settings = {"shadow_packets": 100, "sample_every": 1, "target_bytes": TARGET, "update_ns": 6_250_000}
-    return HostQueueLaw(QueueLawParameters(QueueLawKind.AFQ, 25_000_000, **(settings | changes)))
+    return HostQueueLaw(QueueLawParameters(AfqLaw.kind, 25_000_000, **(settings | changes)))
 
 
 def send(law: HostQueueLaw, flow: int, packets: int = 1, now: int = 10**12, backlog: int = TARGET) -> None:

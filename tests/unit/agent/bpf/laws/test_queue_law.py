@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -10,19 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, Variant
+from fairq_ryu.laws.afcd import AfcdLaw
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.laws.registry import queue_laws
+from fairq_ryu.queue_law_spec import Variant
 from tests.support import host_queue_laws
 from tests.support.host_queue_laws import HostQueueLaw, Packet, QueueLawParameters, Verdict
 
-CASES = [(kind, Variant.PAPER) for kind in QueueLawKind]
-CASES += [(kind, each) for kind in (QueueLawKind.AFQ, QueueLawKind.AFCD) for each in list(Variant)[1:]]
+CASES = [(kind, Variant.PAPER) for kind in queue_laws()]
+CASES += [(kind, each) for kind in (AfqLaw.kind, AfcdLaw.kind) for each in list(Variant)[1:]]
 SLOTS = layout.CONSTANTS["FQ_FLOW_SLOTS"]
 
 
-@pytest.mark.parametrize("kind", QueueLawKind)
+@pytest.mark.parametrize("kind", queue_laws())
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_no_packet_leaves_the_bounds(kind: QueueLawKind, data: Any) -> None:
+def test_no_packet_leaves_the_bounds(kind: int, data: Any) -> None:
     """Undefined behaviour, such as an overflow, would end the process. Every segment is counted once; what is
     not ECN-capable is never marked, and without the flag nothing is.
     """
@@ -33,7 +36,7 @@ def test_no_packet_leaves_the_bounds(kind: QueueLawKind, data: Any) -> None:
     for law, packet, verdict in host_queue_laws.run(made, trace):
         passed[verdict] += packet.segments
         assert verdict != Verdict.MARK or packet.ect
-        assert verdict != Verdict.MARK or kind == QueueLawKind.MARK or made.flags & QueueLawFlags.ECN
+        assert verdict != Verdict.MARK or kind == MarkLaw.kind or made.ecn
         state = law.state
         assert state.filled <= made.shadow_packets and state.fair_q16 <= made.shadow_packets << 16
         assert state.flows <= min(state.filled, SLOTS)
@@ -51,9 +54,9 @@ def test_no_packet_leaves_the_bounds(kind: QueueLawKind, data: Any) -> None:
 
 
 @pytest.mark.parametrize(("kind", "variant"), CASES)
-def test_every_law_drops_and_with_ecn_marks(kind: QueueLawKind, variant: Variant) -> None:
+def test_every_law_drops_and_with_ecn_marks(kind: int, variant: Variant) -> None:
     """On a trace that is long enough for full flow tables."""
-    for flags in (QueueLawFlags(0), QueueLawFlags.ECN):
+    for ecn in (False, True):
         made = QueueLawParameters(
             kind,
             12_500_000,
@@ -61,27 +64,19 @@ def test_every_law_drops_and_with_ecn_marks(kind: QueueLawKind, variant: Variant
             shadow_packets=300,
             sample_every=2,
             variant=variant,
-            flags=flags,
+            ecn=ecn,
             bin_packets=3,
             bin_most=12,
         )
         *_, (law, _, _) = host_queue_laws.run(made, host_queue_laws.busy_trace(4000, 1))
-        assert bool(law.counts.dropped) == (kind != QueueLawKind.MARK)
-        if (kind, variant) != (QueueLawKind.AFQ, Variant.AUTHORS):  # which drops next to nothing
-            assert bool(law.counts.marked) == bool(flags or kind == QueueLawKind.MARK)
+        assert bool(law.counts.dropped) == (kind != MarkLaw.kind)
+        if (kind, variant) != (AfqLaw.kind, Variant.AUTHORS):  # which drops next to nothing
+            assert bool(law.counts.marked) == (ecn or kind == MarkLaw.kind)
 
 
-def test_the_kinds_and_flags_are_those_of_the_layout() -> None:
-    for prefix, numbers in (
-        ("FQ_QLAW_", QueueLawKind),
-        ("FQ_VARIANT_", Variant),
-        ("FQ_QLAW_", QueueLawFlags),
-    ):
-        for each in numbers:  # type: ignore[attr-defined]
-            assert layout.CONSTANTS[f"{prefix}{each.name}"] == each
+def test_the_variants_and_verdicts_are_those_of_the_layout() -> None:
+    assert [layout.CONSTANTS[f"FQ_VARIANT_{each.name}"] for each in Variant] == list(Variant)
     assert [layout.CONSTANTS[f"FQ_{each.name}"] for each in Verdict] == list(Verdict)
-    names = {field.name for field in dataclasses.fields(QueueLawParameters)}
-    assert names == {name for name, _ in layout.fq_queue_law._fields_}
 
 
 def arriving(backlog: int, length: int = 1514, ect: bool = True) -> Packet:
@@ -92,7 +87,7 @@ def test_marking_is_by_the_queue_with_the_packet_itself() -> None:
     """DCTCP (SIGCOMM 2010, section 3.1): a packet is marked if the queue is longer than K when it arrives.
     Here the packet itself counts, as it occupies the buffer.
     """
-    law = HostQueueLaw(QueueLawParameters(QueueLawKind.MARK, 12_500_000, mark_bytes=20 * 1514))
+    law = HostQueueLaw(QueueLawParameters(MarkLaw.kind, 12_500_000, mark_bytes=20 * 1514))
     assert law.judge(arriving(19 * 1514)) == Verdict.PASS
     assert law.judge(arriving(19 * 1514 + 1)) == Verdict.MARK
     assert law.judge(arriving(10**6, ect=False)) == Verdict.PASS
@@ -101,7 +96,7 @@ def test_marking_is_by_the_queue_with_the_packet_itself() -> None:
 
 
 def test_the_backlog_that_the_last_packet_found_is_kept() -> None:
-    law = HostQueueLaw(QueueLawParameters(QueueLawKind.MARK, 12_500_000))
+    law = HostQueueLaw(QueueLawParameters(MarkLaw.kind, 12_500_000))
     for backlog in (10_000, 62_500):
         law.judge(arriving(backlog))
         assert law.state.backlog == backlog

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from fairq_ryu.queue_law_spec import QueueLawKind, Variant
+from fairq_ryu.laws.afq import AfqLaw
+from fairq_ryu.queue_law_spec import Variant
 from tests.support.host_queue_laws import ONE, HostQueueLaw, Packet, QueueLawParameters, Recent, Verdict
 
 FRAME, TARGET = 1514, 20 * 1514
@@ -18,7 +19,7 @@ def full(
     """A law whose ring has these samples of the flows 1, 2, ..."""
     law = HostQueueLaw(
         QueueLawParameters(
-            QueueLawKind.AFQ,
+            AfqLaw.kind,
             12_500_000,
             shadow_packets=size,
             sample_every=1,
@@ -31,7 +32,7 @@ def full(
         for _ in range(samples):
             law.judge(packet(number + 1))
     law.parameters = QueueLawParameters(
-        QueueLawKind.AFQ, 12_500_000, shadow_packets=size, sample_every=1 << 30, variant=variant
+        AfqLaw.kind, 12_500_000, shadow_packets=size, sample_every=1 << 30, variant=variant
     )
     law.state.update_at_ns = 1 << 62
     return law

@@ -2,7 +2,7 @@
 
 Xue et al., "AFCD: An Approximated-Fair and Controlled-Delay Queuing for High Speed Networks" (ICCCN 2013):
 AFQ's flow table and fair share, with CoDel's control law, whose target delay for a flow falls with the flow's
-share of the traffic. The law runs in the switch (``agent/bpf/laws/queue_afcd.h``). ``variant`` chooses the
+share of the traffic. The law runs in the switch (``law.h``). ``variant`` chooses the
 paper's equations, its authors' code, or ours: the drops of AFQ's `ours`, and CoDel with one target, whose
 drops fall on flows that have sent most in the last seconds.
 """
@@ -12,16 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.queue_policy import (
     QueuePolicy,
     delay_settings,
     ecn,
-    ecn_flag,
     microseconds,
 )
-from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import Variant
 from fairq_ryu.setting import Setting
 
 
@@ -62,13 +62,12 @@ class Afcd(QueuePolicy):
         """``parameters`` are the settings of section ``[afcd]``."""
         self.parameters = typed_parameters(AfcdParameters, parameters)
 
-    def spec(self) -> QueueLawSpec:
+    def spec(self) -> AfcdLaw:
         """The queue law of every port."""
         p = self.parameters
-        return QueueLawSpec(
-            QueueLawKind.AFCD,
-            Variant[p.variant.upper()],
-            ecn_flag(p.ecn),
+        return AfcdLaw(
+            ecn=p.ecn,
+            variant=Variant[p.variant.upper()],
             target_us=microseconds(p.delay_target),
             interval_us=microseconds(p.delay_interval),
             base_rtt_us=microseconds(p.base_rtt),

@@ -7,7 +7,8 @@ import dataclasses
 
 import pytest
 
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind, Variant
+from fairq_ryu.laws.afcd import AfcdLaw
+from fairq_ryu.queue_law_spec import Variant
 from tests.support.host_queue_laws import (
     ONE,
     HostQueueLaw,
@@ -21,7 +22,7 @@ from tests.support.host_queue_laws import (
 MS = 1_000_000
 RATE = 12_500_000
 FULL = QueueLawParameters(
-    QueueLawKind.AFCD, RATE, shadow_packets=100, sample_every=1, update_ns=1 << 60, target_ns=5 * MS
+    AfcdLaw.kind, RATE, shadow_packets=100, sample_every=1, update_ns=1 << 60, target_ns=5 * MS
 )
 
 
@@ -159,7 +160,7 @@ def test_ours_counts_what_a_flow_has_sent_without_its_drops() -> None:
 
 def test_ours_counts_packets_that_are_marked() -> None:
     law = afcd(Variant.OURS, 75, 25)
-    law.parameters = dataclasses.replace(law.parameters, sample_every=1, flags=QueueLawFlags.ECN)
+    law.parameters = dataclasses.replace(law.parameters, sample_every=1, ecn=True)
     before = law.table.recent[1].samples_q16
     marked = dataclasses.replace(packet(1, 10**9, 1, 0), ect=True)
     assert law.judge(marked) == Verdict.MARK

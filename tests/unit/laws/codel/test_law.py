@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
+from fairq_ryu.laws.codel import CodelLaw
 from tests.support.host_queue_laws import HostQueueLaw, Packet, QueueLawParameters, Verdict
 
 MS = 1_000_000
@@ -17,7 +17,7 @@ LONG, SHORT = 125_000, 30_000  # bytes: 10 ms, and 2.4 ms, of a target of 5 ms
 
 
 def codel(**changes: int) -> HostQueueLaw:
-    return HostQueueLaw(QueueLawParameters(QueueLawKind.CODEL, RATE, **changes))
+    return HostQueueLaw(QueueLawParameters(CodelLaw.kind, RATE, **changes))
 
 
 def packet(now: int, backlog: int, low: int | None = None, ect: bool = False) -> Packet:
@@ -130,14 +130,14 @@ def test_a_queue_that_was_short_between_two_packets_was_below_the_target(backlog
 
 def test_less_than_a_frame_is_never_too_long() -> None:
     """Otherwise a slow port could send nothing at all: a frame takes longer than the target."""
-    law = HostQueueLaw(QueueLawParameters(QueueLawKind.CODEL, 10_000))
+    law = HostQueueLaw(QueueLawParameters(CodelLaw.kind, 10_000))
     assert {law.judge(packet(10**12 + n * INTERVAL, 1514)) for n in range(20)} == {Verdict.PASS}
     verdicts = [law.judge(packet(10**12 + n * INTERVAL, 1515)) for n in range(20, 23)]
     assert verdicts == [Verdict.PASS, Verdict.DROP, Verdict.DROP]
 
 
 def test_with_ecn_it_marks_and_drops_what_is_not_capable() -> None:
-    law = codel(flags=QueueLawFlags.ECN)
+    law = codel(ecn=True)
     verdicts = [law.judge(packet(10**12 + n * INTERVAL, LONG, ect=n % 2 == 1)) for n in range(4)]
     assert verdicts == [Verdict.PASS, Verdict.MARK, Verdict.DROP, Verdict.MARK]
     assert (law.counts.marked, law.counts.dropped, law.counts.unmarked) == (2, 1, 1)

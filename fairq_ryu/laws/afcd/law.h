@@ -12,19 +12,25 @@
  *            CoDel's drops grow by the square root of their number. And the higher target of a flow with less than its
  *            share lets the queue grow.
  */
-#ifndef FAIRQ_QUEUE_AFCD_H
-#define FAIRQ_QUEUE_AFCD_H
+#ifndef FAIRQ_LAW_AFCD_H
+#define FAIRQ_LAW_AFCD_H
 
-#include "queue_afq.h"
-#include "queue_codel.h"
+#include "../../agent/bpf/laws/queue_codel.h"
+#include "../afq/law.h"
 
 #define AFCD_LEAST_RATIO    64   /* m_f / m_i << 8: 1/4 ... */
 #define AFCD_MOST_RATIO     1024 /* ... to 4 */
 #define AFCD_AUTHORS_FACTOR 10
 #define AFCD_AUTHORS_PART   10
 
+struct afcd_law {
+	struct fq_sharing sharing;
+	__u64 target_ns;   /* the queueing delay aimed at */
+	__u64 interval_ns; /* for which the delay must have been above it */
+};
+
 /* Eq. 6. The target of a flow with m_i samples, ns: 1/64 to 64 times that of the port (authors: 10/256 to 2560). */
-LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+LAW_INLINE __u64 afcd_target(const struct afcd_law *p, const struct fq_queue_law_state *st,
 			     __u32 samples)
 {
 	__u64 ratio;
@@ -32,7 +38,7 @@ LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue
 	if (!samples || st->flows <= 1 || !st->fair_q16)
 		return p->target_ns;
 	ratio = law_min(law_max((st->fair_q16 >> 8) / samples, AFCD_LEAST_RATIO), AFCD_MOST_RATIO);
-	if (p->variant == FQ_VARIANT_AUTHORS)
+	if (p->sharing.variant == FQ_VARIANT_AUTHORS)
 		return AFCD_AUTHORS_FACTOR *
 		       ((p->target_ns * ratio * ratio >> 16) * ratio * ratio >> 16);
 	return p->target_ns * ratio * ratio * ratio >> 24;
@@ -42,7 +48,7 @@ LAW_INLINE __u64 afcd_target(const struct fq_queue_law *p, const struct fq_queue
  * Does CoDel's drop, if one is due, wait for a packet of a larger flow? Not for ever: the flows that make the mean may
  * have ended.
  */
-LAW_INLINE bool afcd_spares(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+LAW_INLINE bool afcd_spares(const struct afcd_law *p, const struct fq_queue_law_state *st,
 			    const struct fq_recent *flow, __u64 now)
 {
 	const struct fq_codel *c = &st->codel;
@@ -55,30 +61,34 @@ LAW_INLINE __u32 afcd_ours(const struct fq_queue_law *p, struct fq_queue_law_sta
 			   struct fq_recent *flow, const struct fq_queue_law_input *in,
 			   __u32 sampled, __u32 samples)
 {
-	bool spared = afcd_spares(p, st, flow, in->now_ns);
-	bool drop =
-		codel_drops_of_port(p, st, in, spared) || afq_ours_drops(p, st, flow, in, samples);
+	const struct afcd_law *own = LAW_OWN(afcd, p);
+	bool spared = afcd_spares(own, st, flow, in->now_ns);
+	bool drop = codel_drops_of_port(p, st, in, own->target_ns, own->interval_ns, spared) ||
+		    afq_ours_drops(&own->sharing, st, flow, in, samples);
 
 	return signal_and_enter(p, st, flow, in, sampled, drop);
 }
 
 LAW_INLINE __u32 afcd_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-			    struct fq_flow_table *t, const struct fq_queue_law_input *in)
+			    struct fq_flow_table *t, struct fq_sfb_bins *bins,
+			    const struct fq_queue_law_input *in)
 {
+	const struct afcd_law *own = LAW_OWN(afcd, p);
+	bool authors = own->sharing.variant == FQ_VARIANT_AUTHORS, below, due;
+	__u64 interval = authors ? own->interval_ns / AFCD_AUTHORS_PART : own->interval_ns;
 	__u32 slot = flow_slot(in), sampled, samples;
-	bool authors = p->variant == FQ_VARIANT_AUTHORS;
-	__u64 interval = authors ? p->interval_ns / AFCD_AUTHORS_PART : p->interval_ns;
-	bool below, due;
 
-	sampled = follow_flow(p, st, t, in, !authors);
+	if (!t)
+		return FQ_PASS;
+	sampled = follow_flow(&own->sharing, p->rate, st, t, in, !authors);
 	samples = t->samples[slot];
-	if (p->variant == FQ_VARIANT_OURS)
+	if (own->sharing.variant == FQ_VARIANT_OURS)
 		return afcd_ours(p, st, &t->recent[slot], in, sampled, samples);
-	below = codel_is_below(p, in, afcd_target(p, st, samples));
+	below = codel_is_below(p, in, afcd_target(own, st, samples));
 	due = codel_is_due(&t->first_above_ns[slot], below, in->now_ns, interval);
 	if (authors && ((__u64)samples << 16) < st->fair_q16)
 		due = false;
-	if (!codel_drops(&st->codel, due, below, in->now_ns, p->interval_ns))
+	if (!codel_drops(&st->codel, due, below, in->now_ns, own->interval_ns))
 		return FQ_PASS;
 	return signal(p, st, in);
 }

@@ -3,7 +3,7 @@
 Pan, Breslau, Prabhakar and Shenker, "Approximate Fairness through Differential Dropping" (CCR 2003), as the
 paper about AFCD describes it: the switch keeps a shadow buffer of samples and drops a packet with a
 probability that depends on its flow's share of the samples and on the fair share, which follows the queue.
-The law runs in the switch (``agent/bpf/laws/queue_afq.h``). ``variant`` chooses the paper's equation, its
+The law runs in the switch (``law.h``). ``variant`` chooses the paper's equation, its
 authors' code, or ours, which allows small flows a quarter more.
 """
 
@@ -12,15 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairq_ryu.laws.afq import AfqLaw
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.queue_policy import (
     QueuePolicy,
     ecn,
-    ecn_flag,
     millionths,
 )
-from fairq_ryu.queue_law_spec import QueueLawKind, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import Variant
 from fairq_ryu.setting import Setting
 
 
@@ -66,13 +66,12 @@ class Afq(QueuePolicy):
         """``parameters`` are the settings of section ``[afq]``."""
         self.parameters = typed_parameters(AfqParameters, parameters)
 
-    def spec(self) -> QueueLawSpec:
+    def spec(self) -> AfqLaw:
         """The queue law of every port."""
         p = self.parameters
-        return QueueLawSpec(
-            QueueLawKind.AFQ,
-            Variant[p.variant.upper()],
-            ecn_flag(p.ecn),
+        return AfqLaw(
+            ecn=p.ecn,
+            variant=Variant[p.variant.upper()],
             target_ppm=millionths(p.queue_target),
         )
 

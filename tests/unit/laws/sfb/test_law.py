@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
+from fairq_ryu.laws.sfb import SfbLaw
 from tests.support.host_queue_laws import HostQueueLaw, Packet, QueueLawParameters, Verdict
 
 SFB_MAX_PROB = 0xFFFF
@@ -14,8 +14,8 @@ INCREMENT = (SFB_MAX_PROB + 500) // 1000
 DECREMENT = (SFB_MAX_PROB + 3000) // 6000
 
 
-def sfb(flags: int = 0) -> HostQueueLaw:
-    return HostQueueLaw(QueueLawParameters(QueueLawKind.SFB, 12_500_000, flags=flags))
+def sfb(ecn: bool = False) -> HostQueueLaw:
+    return HostQueueLaw(QueueLawParameters(SfbLaw.kind, 12_500_000, ecn=ecn))
 
 
 class KernelSfb:
@@ -73,7 +73,7 @@ class KernelSfb:
 
 def test_the_numbers_are_those_of_the_kernel() -> None:
     assert (INCREMENT, DECREMENT) == (66, 11)
-    parameters = QueueLawParameters(QueueLawKind.SFB, 1)
+    parameters = QueueLawParameters(SfbLaw.kind, 1)
     assert (parameters.bin_packets, parameters.bin_most) == (BIN_SIZE, MAX)
 
 
@@ -82,7 +82,7 @@ def test_it_decides_as_the_kernel_does() -> None:
     that does not respond.
     """
     source, now, waiting = random.Random(7), 10**12, []
-    law, kernel, seen = sfb(QueueLawFlags.ECN), KernelSfb(), set()
+    law, kernel, seen = sfb(ecn=True), KernelSfb(), set()
     for number in range(20_000):
         if number % 5000 == 4999:
             for level, b in enumerate(kernel.of(1)):
@@ -103,13 +103,14 @@ def test_it_decides_as_the_kernel_does() -> None:
                 b["qlen"] -= 1
     assert seen == set(Verdict)
     assert kernel.token_time > 0, "no flow counted as one that does not respond"
-    assert (law.state.filled_ns, law.state.tokens) == (kernel.token_time, kernel.tokens_avail)
+    own = law.own("sfb_state")
+    assert (own.filled_ns, own.tokens) == (kernel.token_time, kernel.tokens_avail)
 
 
 def test_a_flow_that_does_not_respond_gets_ten_packets_a_second() -> None:
     law = sfb()
     law.bins.queued[:], law.bins.p_q16[:] = [1] * 128, [SFB_MAX_PROB] * 128
-    law.state.filled_ns = 10**12
+    law.own("sfb_state").filled_ns = 10**12
     passed = sum(
         law.judge(Packet(10**12 + n * 10**7, 1514, 1514, 1514, 5, 0)) == Verdict.PASS for n in range(1, 1001)
     )

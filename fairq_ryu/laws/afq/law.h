@@ -10,11 +10,15 @@
  *   authors  as their code: a thousandth of that probability, and only above 1.2 fair shares
  *   ours     Eq. 2, but a small flow may have 1.25 fair shares: one that has sent less than the mean in the last seconds
  */
-#ifndef FAIRQ_QUEUE_AFQ_H
-#define FAIRQ_QUEUE_AFQ_H
+#ifndef FAIRQ_LAW_AFQ_H
+#define FAIRQ_LAW_AFQ_H
 
-#include "queue_flows.h"
-#include "queue_recent.h"
+#include "../../agent/bpf/laws/queue_flows.h"
+#include "../../agent/bpf/laws/queue_recent.h"
+
+struct afq_law {
+	struct fq_sharing sharing;
+};
 
 #define AFQ_AUTHORS_PART  1000 /* the authors' code drops with D_i / 1000 ... */
 #define AFQ_AUTHORS_ABOVE 12   /* ... and only above so many tenths of the fair share */
@@ -27,7 +31,7 @@ LAW_INLINE __u32 afq_probability_q16(__u32 fair_q16, __u32 samples)
 }
 
 /* Is a packet of a flow with m_i samples to be dropped for its share? */
-LAW_INLINE bool afq_drops(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+LAW_INLINE bool afq_drops(const struct fq_sharing *p, const struct fq_queue_law_state *st,
 			  const struct fq_queue_law_input *in, __u32 samples)
 {
 	__u64 drop_q32;
@@ -57,7 +61,7 @@ LAW_INLINE bool is_small_flow(const struct fq_queue_law_state *st, const struct 
  * respond to losses, only a flow that does would slow down. So a small flow may have a quarter more, but not more than
  * that: a new flow is small for seconds.
  */
-LAW_INLINE bool afq_ours_drops(const struct fq_queue_law *p, const struct fq_queue_law_state *st,
+LAW_INLINE bool afq_ours_drops(const struct fq_sharing *p, const struct fq_queue_law_state *st,
 			       const struct fq_recent *flow, const struct fq_queue_law_input *in,
 			       __u32 samples)
 {
@@ -79,18 +83,23 @@ LAW_INLINE __u32 signal_and_enter(const struct fq_queue_law *p, struct fq_queue_
 }
 
 LAW_INLINE __u32 afq_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
-			   struct fq_flow_table *t, const struct fq_queue_law_input *in)
+			   struct fq_flow_table *t, struct fq_sfb_bins *bins,
+			   const struct fq_queue_law_input *in)
 {
-	__u32 slot = flow_slot(in), sampled = follow_flow(p, st, t, in, true), samples;
+	const struct fq_sharing *own = &LAW_OWN(afq, p)->sharing;
+	__u32 slot = flow_slot(in), sampled, samples;
 
+	if (!t)
+		return FQ_PASS;
+	sampled = follow_flow(own, p->rate, st, t, in, true);
 	samples = t->samples[slot];
-	if (p->variant == FQ_VARIANT_OURS) {
+	if (own->variant == FQ_VARIANT_OURS) {
 		struct fq_recent *flow = &t->recent[slot];
 
 		return signal_and_enter(p, st, flow, in, sampled,
-					afq_ours_drops(p, st, flow, in, samples));
+					afq_ours_drops(own, st, flow, in, samples));
 	}
-	return afq_drops(p, st, in, samples) ? signal(p, st, in) : FQ_PASS;
+	return afq_drops(own, st, in, samples) ? signal(p, st, in) : FQ_PASS;
 }
 
 #endif

@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * RED (Floyd and Jacobson, ToN 1993, figure 2), "gentle" (Floyd, 2000): the probability grows from max_p at max_th to 1
- * at twice that; with ABRUPT it is 1 from max_th on, as in the kernel. The average is kept as in the kernel (red.h): << weight_shift, without a multiplication. Probabilities
+ * at twice that; with `abrupt` it is 1 from max_th on, as in the kernel. The average is kept as in the kernel (red.h): << weight_shift, without a multiplication. Probabilities
  * are in 1 / 2^32.
  */
-#ifndef FAIRQ_QUEUE_RED_H
-#define FAIRQ_QUEUE_RED_H
+#ifndef FAIRQ_LAW_RED_H
+#define FAIRQ_LAW_RED_H
 
-#include "queue_law_common.h"
+#include "../../agent/bpf/laws/queue_law_common.h"
 
 #define RED_IDLE_BITS 24               /* an idle time of more packets leaves an average of 0 */
 #define RED_MOST_IDLE (100 * NS_PER_S) /* longer ones count as this */
 #define RED_MOST_LEN  (1 << 20)
+
+struct red_law {
+	__u64 slope_q48;    /* max_p / (max_th - min_th), a byte */
+	__u64 steep_q48;    /* (1 - max_p) / max_th: above max_th */
+	__u32 min_bytes;    /* min_th */
+	__u32 max_bytes;    /* max_th */
+	__u32 max_p_q32;    /* max_p, the probability at max_th */
+	__u16 weight_shift; /* the weight of the average is 1 / (1 << weight_shift), 1 to 16 */
+	__u8 by_bytes;      /* 1: long packets are more likely to be dropped */
+	__u8 abrupt;        /* 1: from max_th on all are dropped */
+};
+
+struct red_state {
+	__u64 average;    /* of the backlog, bytes << weight_shift */
+	__u64 left_bytes; /* in the queue after the last packet */
+	__u32 since; /* packets since the last drop or mark, and 1; 0: the average is below min_th */
+	__u32 draw_q32; /* the next drop is at p_b times `since` of so much; 0: not drawn yet */
+};
 
 /* a * f >> 32, for f up to 1 << 32. */
 LAW_INLINE __u64 red_times(__u64 a, __u64 f)
@@ -41,32 +59,33 @@ LAW_INLINE __u64 red_left(__u64 distance, __u64 packets, __u32 weight_shift)
 LAW_INLINE void red_update(const struct fq_queue_law *p, struct fq_queue_law_state *st,
 			   const struct fq_queue_law_input *in)
 {
-	__u32 shift = p->weight_shift & 31;
+	struct red_state *own = LAW_STATE(red, st);
+	__u32 shift = LAW_OWN(red, p)->weight_shift & 31;
 	__u64 drained_ns, idle = 0, found = 0, packets = in->segments, distance;
 	bool above;
 
-	if (!in->backlog && st->average) {
-		drained_ns = st->last_ns + queueing_delay(p, st->left_bytes);
+	if (!in->backlog && own->average) {
+		drained_ns = st->last_ns + queueing_delay(p, own->left_bytes);
 		idle = law_min(law_less(in->now_ns, drained_ns), RED_MOST_IDLE);
 	}
 	if (!idle && packets == 1) {
-		st->average += in->backlog - (st->average >> shift);
+		own->average += in->backlog - (own->average >> shift);
 	} else {
 		if (idle)
 			packets = law_div(law_bytes(p->rate, idle), FULL_FRAME);
 		else
 			found = in->backlog + (in->len - segment_bytes(in)) / 2;
 		found <<= shift;
-		above = st->average > found;
-		distance =
-			red_left(above ? st->average - found : found - st->average, packets, shift);
-		st->average = above ? found + distance : found - distance;
+		above = own->average > found;
+		distance = red_left(above ? own->average - found : found - own->average, packets,
+				    shift);
+		own->average = above ? found + distance : found - distance;
 	}
-	st->left_bytes = (__u64)in->backlog + in->len;
+	own->left_bytes = (__u64)in->backlog + in->len;
 }
 
 /* p_b, in 1 / 2^32, of an average of at least min_th and less than twice max_th. The agent has divided. */
-LAW_INLINE __u64 red_probability(const struct fq_queue_law *p, __u64 average)
+LAW_INLINE __u64 red_probability(const struct red_law *p, __u64 average)
 {
 	if (average < p->max_bytes)
 		return (average - p->min_bytes) * p->slope_q48 >> 16;
@@ -79,36 +98,45 @@ LAW_INLINE __u64 red_probability(const struct fq_queue_law *p, __u64 average)
  * the paper; the kernel does the same). It is that of the packet with the segment in which it comes.
  */
 LAW_INLINE __u32 red_judge(const struct fq_queue_law *p, struct fq_queue_law_state *st,
+			   struct fq_flow_table *t, struct fq_sfb_bins *bins,
 			   const struct fq_queue_law_input *in)
 {
+	const struct red_law *law = LAW_OWN(red, p);
+	struct red_state *own = LAW_STATE(red, st);
 	__u64 average, probability, last;
 
 	red_update(p, st, in);
-	if (!st->draw_q32)
-		st->draw_q32 = in->random;
-	average = st->average >> (p->weight_shift & 31);
-	if (average < p->min_bytes) {
-		st->since = 0;
+	if (!own->draw_q32)
+		own->draw_q32 = in->random;
+	average = own->average >> (law->weight_shift & 31);
+	if (average < law->min_bytes) {
+		own->since = 0;
 		return FQ_PASS;
 	}
-	st->since = law_max(st->since, 1);
-	if (average >= p->max_bytes * (p->flags & FQ_QLAW_ABRUPT ? 1ULL : 2ULL)) {
-		st->since = 1;
+	own->since = law_max(own->since, 1);
+	if (average >= law->max_bytes * (law->abrupt ? 1ULL : 2ULL)) {
+		own->since = 1;
 		return FQ_DROP;
 	}
-	probability = red_probability(p, average);
-	if (p->flags & FQ_QLAW_BYTES)
+	probability = red_probability(law, average);
+	if (law->by_bytes)
 		probability = probability * law_min(segment_bytes(in), RED_MOST_LEN) / FULL_FRAME;
 	probability = law_min(probability, Q32_ONE - 1);
-	last = law_min((__u64)st->since + in->segments - 1, ~0U);
-	if (!st->draw_q32 || probability * last < st->draw_q32) {
-		st->since = law_min(last + 1, ~0U);
+	last = law_min((__u64)own->since + in->segments - 1, ~0U);
+	if (!own->draw_q32 || probability * last < own->draw_q32) {
+		own->since = law_min(last + 1, ~0U);
 		return FQ_PASS;
 	}
-	st->since = 1;
-	st->draw_q32 = 0;
+	own->since = 1;
+	own->draw_q32 = 0;
 	/* Above max_th the average is not under control: marks are no remedy. */
-	return average < p->max_bytes ? signal(p, st, in) : FQ_DROP;
+	return average < law->max_bytes ? signal(p, st, in) : FQ_DROP;
+}
+
+/* There is a random number for each drop, and not for each packet. */
+LAW_INLINE bool red_draws(const struct fq_queue_law_state *st)
+{
+	return !LAW_STATE(red, st)->draw_q32;
 }
 
 #endif

@@ -8,14 +8,14 @@ from collections import Counter
 
 import pytest
 
-from fairq_ryu.queue_law_spec import QueueLawFlags, QueueLawKind
+from fairq_ryu.laws.red import RedLaw
 from tests.support.host_queue_laws import ONE, HostQueueLaw, Packet, QueueLawParameters, Verdict, library
 
 RATE = 12_500_000
 
 
 def red(**changes: int) -> HostQueueLaw:
-    return HostQueueLaw(QueueLawParameters(QueueLawKind.RED, RATE, **changes))
+    return HostQueueLaw(QueueLawParameters(RedLaw.kind, RATE, **changes))
 
 
 def packet(now: int, backlog: int, random: int = ONE - 1, ect: bool = False, length: int = 1514) -> Packet:
@@ -24,14 +24,14 @@ def packet(now: int, backlog: int, random: int = ONE - 1, ect: bool = False, len
 
 def at_average(law: HostQueueLaw, average: int) -> HostQueueLaw:
     """The law with an average that does not change while the backlog is as long."""
-    law.state.average = average << law.parameters.weight_shift
+    law.own("red_state").average = average << law.parameters.weight_shift
     law.state.last_ns = 1
     return law
 
 
 def probability(law: HostQueueLaw, backlog: int, length: int = 1514) -> float:
     """With which probability the next packet is dropped; while no random number is drawn."""
-    assert not law.state.draw_q32
+    assert not law.own("red_state").draw_q32
     return law.least_passing(packet(10**12, backlog, length=length)) / ONE
 
 
@@ -54,7 +54,7 @@ def test_the_average_follows_a_burst_as_in_the_paper() -> None:
     law = red(weight_shift=10)
     for number in range(1, 101):
         law.judge(packet(10**12, 1514 * number))
-    found = law.state.average / (1 << 10) / 1514
+    found = law.own("red_state").average / (1 << 10) / 1514
     assert found == pytest.approx(average_after_burst(1 / 1024, 100), abs=0.001)
 
 
@@ -65,7 +65,7 @@ def test_the_average_is_that_of_the_kernel() -> None:
         backlog = 1 + number * 7919 % 120_000
         qavg = qavg + (backlog - (qavg >> 9))
         law.judge(packet(10**12 + number, backlog))
-        assert law.state.average == qavg
+        assert law.own("red_state").average == qavg
 
 
 @pytest.mark.parametrize("packets", [0, 1, 2, 3, 255, 1000, 10_000])
@@ -77,7 +77,7 @@ def test_the_average_decays_while_the_queue_is_empty(packets: int) -> None:
     law.state.last_ns = 10**12
     law.judge(packet(10**12 + math.ceil(packets * 1514 * 1e9 / RATE), 0))
     if packets:
-        assert law.state.average == left(average, packets)
+        assert law.own("red_state").average == left(average, packets)
 
 
 def test_the_packets_between_two_drops_are_uniformly_distributed() -> None:
@@ -98,7 +98,7 @@ def test_a_random_number_serves_until_the_next_drop() -> None:
     law = at_average(red(min_bytes=10_000, max_bytes=30_000, max_p_q32=ONE // 25), 20_000)
     law.judge(packet(10**12, 20_000, ONE // 10 - 100))
     verdicts = [law.judge(packet(10**12, 20_000, 1)) for _ in range(4)]
-    assert verdicts == [Verdict.PASS] * 3 + [Verdict.DROP] and law.state.draw_q32 == 0
+    assert verdicts == [Verdict.PASS] * 3 + [Verdict.DROP] and law.own("red_state").draw_q32 == 0
     # Without one nothing is dropped.
     assert law.judge(packet(10**12, 20_000, 0)) == Verdict.PASS
     assert law.judge(packet(10**12, 20_000, 1)) == Verdict.DROP
@@ -117,20 +117,17 @@ def test_the_probability_is_linear_and_gentle(average: int, expected: float) -> 
 @pytest.mark.parametrize(("average", "expected"), [(29_999, 0.1), (30_000, 1), (45_000, 1)])
 def test_not_gentle_the_probability_is_one_from_the_maximum_on(average: int, expected: float) -> None:
     """Figure 2, and red_cmp_thresh() of include/net/red.h."""
-    flags = QueueLawFlags.ABRUPT
-    law = at_average(red(min_bytes=10_000, max_bytes=30_000, max_p_q32=429_496_730, flags=flags), average)
+    law = at_average(red(min_bytes=10_000, max_bytes=30_000, max_p_q32=429_496_730, abrupt=True), average)
     assert probability(law, average) == pytest.approx(expected, abs=1e-5)
 
 
 def test_short_packets_are_dropped_less_often_when_bytes_count() -> None:
-    law = at_average(
-        red(min_bytes=10_000, max_bytes=30_000, max_p_q32=ONE // 10, flags=QueueLawFlags.BYTES), 20_000
-    )
+    law = at_average(red(min_bytes=10_000, max_bytes=30_000, max_p_q32=ONE // 10, by_bytes=True), 20_000)
     assert probability(law, 20_000, 757) == pytest.approx(0.025, rel=1e-6)
     assert probability(law, 20_000, 1514) == pytest.approx(0.05, rel=1e-6)
 
 
 def test_marks_replace_drops_up_to_the_maximum_only() -> None:
     for average, verdict in ((20_000, Verdict.MARK), (40_000, Verdict.DROP), (70_000, Verdict.DROP)):
-        law = at_average(red(min_bytes=10_000, max_bytes=30_000, flags=QueueLawFlags.ECN), average)
+        law = at_average(red(min_bytes=10_000, max_bytes=30_000, ecn=True), average)
         assert law.judge(packet(10**12, average, random=1, ect=True)) == verdict

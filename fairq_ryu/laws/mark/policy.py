@@ -1,0 +1,46 @@
+"""Step marking, for DCTCP (RFC 8257), as a policy: it sets no windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.law_spec import FRAME
+from fairq_ryu.laws.mark import MarkLaw
+from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.queue_policy import QueuePolicy
+from fairq_ryu.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class MarkParameters:
+    """``threshold`` K in packets of 1514 bytes."""
+
+    threshold: int = 20
+
+
+class Mark(QueuePolicy):
+    """Step marking, for DCTCP (RFC 8257)."""
+
+    name: ClassVar[str] = "mark"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "mark",
+            "threshold",
+            20,
+            "packets",
+            "K: a packet that would make the queue longer, in full frames of 1514 bytes, is marked if it is "
+            "ECN-capable. Raise it where DCTCP's flows do not fill the link.",
+            1,
+            100_000,
+        ),
+    )
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[mark]``."""
+        self.parameters = typed_parameters(MarkParameters, parameters)
+
+    def spec(self) -> MarkLaw:
+        """The queue law of every port."""
+        return MarkLaw(mark_bytes=self.parameters.threshold * FRAME)

@@ -1,0 +1,108 @@
+"""RED, random early detection (Floyd and Jacobson 1993), as a policy: it sets no windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.laws.red import RedLaw
+from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.queue_policy import QueuePolicy, ecn, millionths
+from fairq_ryu.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class RedParameters:
+    """``low`` and ``high`` fractions of the buffer."""
+
+    low: float = 0.0833
+    high: float = 0.25
+    max_p: float = 0.1
+    weight_shift: int = 9
+    by_bytes: bool = False
+    gentle: bool = True
+    ecn: bool = False
+
+
+class Red(QueuePolicy):
+    """Random early detection (Floyd and Jacobson 1993), "gentle" if it is not told otherwise."""
+
+    name: ClassVar[str] = "red"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "red",
+            "low",
+            0.0833,
+            "",
+            "min_th: mean queue from which packets are dropped, of the buffer. Lower it for a shorter "
+            "queue; raise it where flows do not fill the link.",
+            0.001,
+            1,
+        ),
+        Setting(
+            "red",
+            "high",
+            0.25,
+            "",
+            "max_th: mean queue with the probability max_p, of the buffer. Set it with low, to about "
+            "three times as much.",
+            0.001,
+            1,
+        ),
+        Setting(
+            "red",
+            "max_p",
+            0.1,
+            "",
+            "Probability at max_th. Raise it where many flows keep the mean queue above high.",
+            0.001,
+            1,
+        ),
+        Setting(
+            "red",
+            "weight_shift",
+            9,
+            "",
+            "The weight of a packet in the mean is 2 to the power of minus this. Raise it where bursts that "
+            "the buffer holds must pass without drops.",
+            1,
+            16,
+        ),
+        Setting(
+            "red",
+            "by_bytes",
+            False,
+            "",
+            "Long packets are more likely to be dropped. Set it where flows with short packets should have "
+            "as many bytes.",
+        ),
+        Setting(
+            "red",
+            "gentle",
+            True,
+            "",
+            "From max_th the probability grows to 1 at twice max_th; no: it is 1 from max_th on, as in "
+            "Linux. Set no to compare with the kernel's RED.",
+        ),
+        ecn("red"),
+    )
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[red]``."""
+        self.parameters = typed_parameters(RedParameters, parameters)
+        if self.parameters.low >= self.parameters.high:
+            raise ValueError(f"low {self.parameters.low:g} is not below high {self.parameters.high:g}")
+
+    def spec(self) -> RedLaw:
+        """The queue law of every port."""
+        p = self.parameters
+        return RedLaw(
+            ecn=p.ecn,
+            by_bytes=p.by_bytes,
+            abrupt=not p.gentle,
+            min_ppm=millionths(p.low),
+            max_ppm=millionths(p.high),
+            max_p_ppm=millionths(p.max_p),
+            weight_shift=p.weight_shift,
+        )

@@ -1,0 +1,60 @@
+"""SFB, stochastic fair Blue (Feng, Kandlur, Saha and Shin 2001), as a policy: it sets no windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fairq_ryu.laws.sfb import SfbLaw
+from fairq_ryu.policies.base import Parameters
+from fairq_ryu.policies.common_settings import typed_parameters
+from fairq_ryu.policies.queue_policy import QueuePolicy, ecn
+from fairq_ryu.setting import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class SfbParameters:
+    """``bin_packets`` and ``bin_most`` in packets."""
+
+    bin_packets: int = 20
+    bin_most: int = 25
+    ecn: bool = True
+
+
+class Sfb(QueuePolicy):
+    """Stochastic fair Blue (Feng, Kandlur, Saha and Shin 2001), with the numbers of Linux."""
+
+    name: ClassVar[str] = "sfb"
+    settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "sfb",
+            "bin_packets",
+            20,
+            "packets",
+            "A bin with so many packets in the queue becomes more likely to drop. Raise it where a flow "
+            "alone does not fill the link.",
+            1,
+            10_000,
+        ),
+        Setting(
+            "sfb",
+            "bin_most",
+            25,
+            "packets",
+            "A packet is dropped if each bin of its flow holds so many. Raise it together with bin_packets.",
+            1,
+            10_000,
+        ),
+        ecn("sfb", True),
+    )
+
+    def __init__(self, parameters: Parameters) -> None:
+        """``parameters`` are the settings of section ``[sfb]``."""
+        self.parameters = typed_parameters(SfbParameters, parameters)
+        if self.parameters.bin_packets > self.parameters.bin_most:
+            raise ValueError("bin_packets is more than bin_most")
+
+    def spec(self) -> SfbLaw:
+        """The queue law of every port."""
+        p = self.parameters
+        return SfbLaw(ecn=p.ecn, bin_packets=p.bin_packets, bin_most=p.bin_most)
