@@ -91,10 +91,8 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
         if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
             yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
         if port["queue"]["kind"] == "far":
-            yield (
-                f"port {port['ofport']} is a far queue: a virtual queue of what arrives; drops are what would "
-                "not fit there"
-            )
+            text = "is a far queue: a virtual queue of what arrives; drops are what would not fit there"
+            yield f"port {port['ofport']} {text}"
         without = port["no_acks"]
         if without["total"]:
             yield (

@@ -90,7 +90,7 @@ def test_attributes_whose_lengths_are_wrong_end_the_list(data):
 
 def bridge_ports(datapath_type: str) -> ports.BridgePorts:
     view = BridgeView("s1", 1, datapath_type, (), (), ())
-    programs = SimpleNamespace(ports={1: SimpleNamespace(ifindex=3, name="p1")})
+    programs = SimpleNamespace(ports={1: SimpleNamespace(ifindex=3, name="p1", far=None)})
     return ports.BridgePorts("s1", view, programs, None, lambda: None)
 
 
@@ -111,7 +111,7 @@ def test_the_agent_logs_the_command_once(looks, caplog):
     for _ in range(3):
         asyncio.run(checked.check_peers())
     assert looks == [{3}]  # nothing has changed
-    checked._programs.ports[2] = SimpleNamespace(ifindex=5, name="p2")
+    checked._programs.ports[2] = SimpleNamespace(ifindex=5, name="p2", far=None)
     asyncio.run(checked.check_peers())
     assert looks == [{3}, {3, 5}]
     (line,) = caplog.messages

@@ -56,7 +56,10 @@ def test_a_scenario_is_frozen():
             "--set: rate_mbit is '50M', must be a number in Mbit/s. Remedy: write a plain number, for",
         ),
         ({"buffer_bytes": "1000"}, "buffer_bytes is 1000, must be from 1,514 to"),
-        ({"topology": "ring"}, "topology is 'ring', which is unknown. Remedy: known are incast, dumbbell"),
+        (
+            {"topology": "ring"},
+            "topology is 'ring', which is unknown. Remedy: known are incast, tor, dumbbell",
+        ),
         (
             {"topology": "leafspin"},
             "topology is 'leafspin', which is unknown. Remedy: did you mean leafspine?",

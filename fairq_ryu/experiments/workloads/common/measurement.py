@@ -199,10 +199,11 @@ class Measurement(Generic[S]):
         """The bottleneck's queue; None without an agent, unless no agent could see it."""
         hidden = self._testbed.hidden
         if hidden is not None:
-            return hidden.reading(self._rewritten_for_it())
-        if not self._testbed.has_agents:
+            reading = hidden.reading(self._rewritten_for_it())
+        elif self._testbed.has_agents:
+            reading = queues.queue_of(self._testbed.status(self._switch), self._port)
+        else:
             return None
-        reading = queues.queue_of(self._testbed.status(self._switch), self._port)
         qdisc = self._testbed.qdisc
         if qdisc is None:
             return reading

@@ -147,7 +147,11 @@ def test_a_qdisc_of_the_kernel_counts_what_its_law_has_done(monkeypatch):
     port = Bottleneck(None, None)
     port._switch = "s1"
     port._testbed = SimpleNamespace(
-        dropped=lambda port: None, qdisc=QDISCS["red"], has_agents=True, status=lambda switch: {}
+        dropped=lambda port: None,
+        qdisc=QDISCS["red"],
+        hidden=None,
+        has_agents=True,
+        status=lambda switch: {},
     )
     port.read_queue = lambda: Measurement.read_queue(port)
     assert port.read_queue().law == "kernel red"
