@@ -1,9 +1,9 @@
 """A port that no agent can see, governed from the bridge behind it (``python -m bench far``).
 
-A model, packet by packet, at 1 to 100 Gbit/s: data waits in the queue of a switch that is not ours, and then
-arrives at a bridge with an agent, which keeps a virtual queue. Beside it the same law with the queue in sight,
-and DCTCP (RFC 8257) with marks from that switch. The laws are the C code of the switch, and nothing depends on
-how fast this machine is.
+A model, packet by packet, at 1 to 100 Gbit/s: data waits in the queue of a switch that is not ours, and
+then arrives at a bridge with an agent, which keeps a virtual queue. Beside it the same law with the queue in
+sight, and DCTCP (RFC 8257) with marks from that switch. The laws are the C code of the switch, and nothing
+depends on how fast this machine is.
 """
 
 from __future__ import annotations
