@@ -124,11 +124,7 @@ def target_us() -> Any:
 def interval_us() -> Any:
     """The parameter of :class:`Delay`."""
     return parameter(
-        0,
-        "I",
-        0,
-        MOST_INTERVAL_US,
-        "for how long the delay must be above it; 0: worked out, microseconds",
+        0, "I", 0, MOST_INTERVAL_US, "for how long the delay must be above it; 0: worked out, microseconds"
     )
 
 
