@@ -43,7 +43,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, PORT_SETTINGS}
+        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
@@ -102,7 +102,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),
