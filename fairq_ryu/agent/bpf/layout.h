@@ -328,6 +328,8 @@ struct fq_law_flow {
 	__u32 answered;   /* `echoes` that the receiver has been told of, with CWR */
 	__u32 echoes;     /* ACKs with ECE */
 	__u32 reductions; /* of its window */
+	__u32 kind;       /* of the law: another one begins anew */
+	__u32 pad;
 	__u64 own[FQ_LAW_FLOW_WORDS]; /* struct NAME_flow */
 };
 
