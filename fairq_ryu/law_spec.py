@@ -168,18 +168,10 @@ class LawSpec(Parameters):
     )
     first_window: int = parameter(FIRST_WINDOW, "H", 1, 1000, "x, segments that a new flow sends at once")
     floor_segments: int = parameter(
-        FLOOR_SEGMENTS,
-        "B",
-        1,
-        10,
-        "minimum window while the buffer holds that of all flows, segments",
+        FLOOR_SEGMENTS, "B", 1, 10, "minimum window while the buffer holds that of all flows, segments"
     )
     turns: int = parameter(
-        0,
-        "B",
-        0,
-        1,
-        "1: new connections take [turns](how-it-works.md#more-flows-than-segments)",
+        0, "B", 0, 1, "1: new connections take [turns](how-it-works.md#more-flows-than-segments)"
     )
 
     @property

@@ -7,6 +7,7 @@ rule of a port refers to it. Lengths are relative to the port's buffer, and time
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -124,11 +125,7 @@ def target_us() -> Any:
 def interval_us() -> Any:
     """The parameter of :class:`Delay`."""
     return parameter(
-        0,
-        "I",
-        0,
-        MOST_INTERVAL_US,
-        "for how long the delay must be above it; 0: worked out, microseconds",
+        0, "I", 0, MOST_INTERVAL_US, "for how long the delay must be above it; 0: worked out, microseconds"
     )
 
 
@@ -150,54 +147,49 @@ def delay_times(law: Delay, limit: int, rate: int) -> DelayTimes:
     return DelayTimes(min(target, MOST_TARGET_US), min(interval, MOST_INTERVAL_US))
 
 
-class Sharing(Protocol):
-    """A kind with a fair share."""
-
-    @property
-    def variant(self) -> int: ...
-
-    @property
-    def update_us(self) -> int: ...
-
-    @property
-    def sample_every(self) -> int: ...
-
-    def queue_target(self, limit: int, rate: int) -> int: ...
-
-
-def variant() -> Any:
-    """The parameter of :class:`Sharing`."""
-    text = "1 as the paper, 2 as its authors' code, 3 ours"
-    return parameter(Variant.OURS, "B", min(Variant), max(Variant), text)
-
-
-def update_us() -> Any:
-    """The parameter of :class:`Sharing`: tau_q of 1/160 s is that of AFD (Pan et al.). The switch updates
-    sooner where it would overshoot.
+@dataclass(frozen=True, slots=True)
+class SharingLaw(QueueLawSpec):
+    """The common part of laws with a fair share. ``update_us``: tau_q of 1/160 s is that of AFD (Pan et al.);
+    the switch updates sooner where it would overshoot.
     """
-    text = "tau_q, longest time between two updates of the fair share, microseconds"
-    return parameter(6250, "I", 100, 1_000_000, text)
 
+    has_share: ClassVar[bool] = True
+    keeps_flows: ClassVar[bool] = True
 
-def sample_every() -> Any:
-    """The parameter of :class:`Sharing`."""
-    text = "one packet of so many enters the shadow buffer; 0: worked out"
-    return parameter(0, "H", 0, 10_000, text)
+    update_us: int = parameter(
+        6250, "I", 100, 1_000_000, "tau_q, longest time between two updates of the fair share, microseconds"
+    )
+    sample_every: int = parameter(
+        0, "H", 0, 10_000, "one packet of so many enters the shadow buffer; 0: worked out"
+    )
+    variant: int = parameter(
+        Variant.OURS, "H", min(Variant), max(Variant), "1 as the paper, 2 as its authors' code, 3 ours"
+    )
 
+    @property
+    def unit(self) -> int:
+        """The shadow buffer."""
+        return SHADOW
 
-def sampling(law: Sharing, rate: int) -> int:
-    """Which packet enters the shadow buffer at this rate (bytes/s), so that the buffer has the samples of 1.2
-    seconds of a full link.
-    """
-    return law.sample_every or max(1, round(1.2 * rate / FRAME / SHADOW))
+    @property
+    def shown_variant(self) -> int:
+        """It has one."""
+        return self.variant
 
+    def sampling(self, rate: int) -> int:
+        """Which packet enters the shadow buffer at this rate (bytes/s), so that the buffer has the samples of
+        1.2 seconds of a full link.
+        """
+        return self.sample_every or max(1, round(1.2 * rate / FRAME / SHADOW))
 
-def sharing(law: Sharing, limit: int, rate: int) -> dict[str, int]:
-    """The values of ``struct fq_sharing``."""
-    return {
-        "update_ns": law.update_us * 1000,
-        "target_bytes": min(0xFFFFFFFF, law.queue_target(limit, rate)),
-        "shadow_packets": SHADOW,
-        "sample_every": sampling(law, rate),
-        "variant": law.variant,
-    }
+    def own(self, limit: int, rate: int) -> Mapping[str, int | Mapping[str, int]]:
+        """``struct fq_sharing``, within that of the law."""
+        return {
+            "sharing": {
+                "update_ns": self.update_us * 1000,
+                "target_bytes": min(0xFFFFFFFF, self.queue_target(limit, rate)),
+                "shadow_packets": SHADOW,
+                "sample_every": self.sampling(rate),
+                "variant": self.variant,
+            }
+        }

@@ -17,6 +17,7 @@ from pathlib import Path
 from packages.error import PackagingError
 
 OBJECTS = ("fairq_ryu/agent/bpf", "fairq_ryu/experiments/hostcc/bpf")
+LAWS = "fairq_ryu/laws"
 _ELF = b"\x7fELF"
 _EM_BPF = 247
 _SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "LICENSES", "fairq_ryu", "mininet_topos")
@@ -27,7 +28,7 @@ def build(root: Path, out: Path) -> Path:
     :class:`PackagingError` if an object is missing or older than the sources.
     """
     for directory in OBJECTS:
-        check_objects(root / directory)
+        check_objects(root / directory, root / LAWS)
     with tempfile.TemporaryDirectory() as directory:
         # A copy: setuptools writes into the sources' directory, and takes what it finds in an old build/.
         copy, built = Path(directory, "source"), Path(directory, "wheel")
@@ -61,11 +62,11 @@ def build(root: Path, out: Path) -> Path:
         return Path(shutil.copy2(path, out / path.name))
 
 
-def check_objects(directory: Path) -> None:
+def check_objects(directory: Path, laws: Path) -> None:
     """Raise :class:`PackagingError` unless each source in ``directory`` has its object, not older than any
-    source or header.
+    source or header, those of the laws among them.
     """
-    newest = max(path.stat().st_mtime for path in directory.rglob("*.[ch]"))
+    newest = max(path.stat().st_mtime for folder in (directory, laws) for path in folder.rglob("*.[ch]"))
     for source in sorted(directory.glob("*.bpf.c")):
         compiled = source.with_suffix(".o")
         if not compiled.exists() or compiled.stat().st_mtime < newest:

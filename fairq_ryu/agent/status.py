@@ -25,7 +25,7 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError, quoted
-from fairq_ryu.laws.registry import queue_laws, window_laws
+from fairq_ryu.laws import registry
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import Limits, Variant
 
@@ -74,7 +74,7 @@ def rule_row(rule: Rule | None, laws: LawTable, now_ns: int) -> dict[str, Any] |
     if rule.window.kind is WindowKind.LAW:
         (state,) = laws.states(rule.window.bytes)
         row["bytes"] = state.pool or state.window
-        row["law"] = {**state._asdict(), "kind": window_laws()[state.kind].name}
+        row["law"] = {**state._asdict(), "kind": registry.window_laws()[state.kind].name}
     return row
 
 
@@ -84,7 +84,7 @@ def queue_rule_row(rule: Rule | None, laws: QueueLawTable, now_ns: int) -> dict[
         return None
     (state,) = laws.states(rule.window.bytes)
     names = {
-        "kind": queue_laws()[state.kind].name,
+        "kind": registry.queue_laws()[state.kind].name,
         "variant": Variant(state.variant).name.lower() if state.variant else "",
         "limits": Limits(state.limits).name.lower(),
     }

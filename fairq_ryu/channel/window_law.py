@@ -76,8 +76,8 @@ class LawState(NamedTuple):
 
     ``port``: whose rule refers to it (0: none). Bytes: ``pool`` in force, ``window`` of every flow (0: none),
     ``queue`` mean of the last interval, ``target``. ``flows`` share the pool, ``young`` of them have sent
-    little; ``beta``: IQM's new flows of this interval; ``mode`` and ``limited_by`` as ``FQ_MODE_...`` and
-    ``FQ_LIMITED_BY_...``; ``kind``; ``updates`` of the pool; ``late`` ticks.
+    little; ``beta``: new flows of this interval, if the law counts them; ``mode`` and ``limited_by`` as
+    ``FQ_MODE_...`` and ``FQ_LIMITED_BY_...``; ``kind``; ``updates`` of the pool; ``late`` ticks.
 
     With turns, SYNs and SYN-ACKs: those ``waiting`` now, those ``held`` ever; of these, those ``released``
     because there was room, and ``overdue`` ones, which had waited too long. ``overflowed``: those that did

@@ -262,6 +262,18 @@ def test_a_law_without_a_living_lease_and_another_law_count_nothing(switch: Swit
     assert switch.datapath.window._config.get(c_uint32(0)).flow_laws == 0
 
 
+def test_a_flow_of_another_kind_of_law_begins_anew(switch: Switch) -> None:
+    install(switch)
+    bulk = Bulk(switch)
+    bulk.send(3)
+    before = known(switch, bulk.flow)
+    assert (before.kind, state(switch, bulk.flow).sent) == (AcdcLaw.kind, 3 * MSS)
+    before.kind += 1
+    switch.datapath.window.law_flows.set(flow_key(bulk.flow.ack_key, directed=True), before)
+    bulk.send(1)
+    assert (known(switch, bulk.flow).kind, state(switch, bulk.flow).sent) == (AcdcLaw.kind, MSS)
+
+
 def test_only_a_switch_with_such_a_law_looks_for_it(switch: Switch) -> None:
     def asked() -> int:
         return int(switch.datapath.window._config.get(c_uint32(0)).flow_laws)

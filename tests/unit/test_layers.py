@@ -44,7 +44,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, PORT_SETTINGS, FAR_QUEUE}
+        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
@@ -104,7 +104,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, FAR_QUEUE}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),

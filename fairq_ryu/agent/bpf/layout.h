@@ -333,11 +333,11 @@ struct fq_law_state {
 	__u32 segment;     /* the largest of the next two, bytes; what it was, if there are none */
 	__u32 segment_now; /* largest MSS of the flows seen since segment_ns */
 	__u32 segment_before; /* ... and in the period before */
-	__u32 beta;           /* iqm: flows that began in this interval, less those that ended */
-	__u32 queue;          /* mean of the last interval, bytes */
-	__u16 mode;           /* FQ_MODE_... */
-	__u16 limited_by;     /* FQ_LIMITED_BY_... */
-	__u32 unproven;       /* flows that count, and whose handshakes are not complete */
+	__u32 beta; /* flows that began in this interval, less those that ended, if the law counts them */
+	__u32 queue;      /* mean of the last interval, bytes */
+	__u16 mode;       /* FQ_MODE_... */
+	__u16 limited_by; /* FQ_LIMITED_BY_... */
+	__u32 unproven;   /* flows that count, and whose handshakes are not complete */
 	__u32 rtt_ns; /* the shortest handshake of the flows that have used their whole windows; 0: not known */
 	__u64 own[FQ_LAW_STATE_WORDS]; /* struct NAME_state */
 };
@@ -351,6 +351,8 @@ struct fq_law_flow {
 	__u32 answered;   /* `echoes` that the receiver has been told of, with CWR */
 	__u32 echoes;     /* ACKs with ECE */
 	__u32 reductions; /* of its window */
+	__u32 kind;       /* of the law: another one begins anew */
+	__u32 pad;
 	__u64 own[FQ_LAW_FLOW_WORDS]; /* struct NAME_flow */
 };
 

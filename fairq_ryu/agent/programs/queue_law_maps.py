@@ -12,8 +12,8 @@ TABLES = 64
 
 
 class QueueLawMaps:
-    """Laws and depths of queues, by slot, and the bins of SFB. A queue is known by the index of its port, or
-    as a transmit queue by its id.
+    """Laws and depths of queues, by slot, and the bins of laws that have some. A queue is known by the index
+    of its port, or as a transmit queue by its id.
     """
 
     def __init__(self, queue_program: BpfObject) -> None:

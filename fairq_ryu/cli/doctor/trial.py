@@ -16,7 +16,7 @@ _SECONDS = 300.0
 # What the agent uses on demand, as fairq_ryu.agent.trial names it, and what does not work without it.
 LOST = {
     "drops": "dropped packets are not reported, so RSED recovers none",
-    "queue laws": "AFQ, AFCD, RED, CoDel, SFB and marking do not run; windows are lowered all the same",
+    "queue laws": "laws that judge packets do not run; windows are lowered all the same",
     "turns": "new connections do not take turns; windows are lowered all the same",
     "transmit queues": "ports with several transmit queues are not governed",
     "ingress qdiscs": "ports that are policed, or offloaded by hw-offload, are not governed",

@@ -18,6 +18,7 @@ from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import is_far
+from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import PortKey, PortMode, QueueSample
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.policies.base import Policy, queue_law
@@ -42,7 +43,7 @@ def beside(config: Config) -> Policy | None:
     if queue_law(policy, PortKey(0, 0)) is None:
         raise UserError(
             f"policy {name} has no queue law, but [fairq_ryu] queue_law = {name}",
-            "name a policy that has one: afq, afcd, red, codel, sfb or mark",
+            f"name a policy that has one: {', '.join(law.name for law in queue_laws().values())}",
         )
     return policy
 

@@ -66,8 +66,7 @@ struct acdc_flow {
 };
 
 /* A window before anything is known of the flow (RFC 6928: ten segments), bytes. */
-static inline __attribute__((always_inline)) __u32 acdc_first_window(const struct fq_law *p,
-								     __u32 mss)
+LAW_INLINE __u32 acdc_first_window(const struct fq_law *p, __u32 mss)
 {
 	return (__u32)p->first_window * mss;
 }
@@ -76,10 +75,8 @@ static inline __attribute__((always_inline)) __u32 acdc_first_window(const struc
  * Data leaves in a frame of `len` bytes and finds this backlog. `again`: it has left before. Of several segments in
  * one frame (segmentation offload) those are marked that make the queue longer than the threshold.
  */
-static inline __attribute__((always_inline)) void acdc_sent(const struct fq_law *p,
-							    struct fq_law_flow *flow, __u32 backlog,
-							    __u32 len, __u32 payload, __u32 mss,
-							    bool again)
+LAW_INLINE void acdc_sent(const struct fq_law *p, struct fq_law_flow *flow, __u32 backlog,
+			  __u32 len, __u32 payload, __u32 mss, bool again)
 {
 	struct acdc_flow *f = LAW_FLOW(acdc, flow);
 	__u64 above = law_less((__u64)backlog + len, p->target);
@@ -92,14 +89,13 @@ static inline __attribute__((always_inline)) void acdc_sent(const struct fq_law 
 }
 
 /* Whether a sequence number is behind another. */
-static inline __attribute__((always_inline)) bool acdc_after(__u32 number, __u32 other)
+LAW_INLINE bool acdc_after(__u32 number, __u32 other)
 {
 	return (other - number) >> 31;
 }
 
 /* The first ACK: a flow that began before the law keeps what it has under way. */
-static inline __attribute__((always_inline)) void
-acdc_begin(const struct fq_law *p, struct acdc_flow *f, const struct fq_law_ack *in)
+LAW_INLINE void acdc_begin(const struct fq_law *p, struct acdc_flow *f, const struct fq_law_ack *in)
 {
 	__u64 first = law_max(acdc_first_window(p, in->mss), in->flight);
 
@@ -111,8 +107,7 @@ acdc_begin(const struct fq_law *p, struct acdc_flow *f, const struct fq_law_ack 
 }
 
 /* A window of data has been acknowledged: F is that of the bottleneck that marks more. */
-static inline __attribute__((always_inline)) void acdc_observe(const struct fq_law *p,
-							       struct acdc_flow *f, __u32 next)
+LAW_INLINE void acdc_observe(const struct fq_law *p, struct acdc_flow *f, __u32 next)
 {
 	__u32 sent = f->sent - f->sent_then, marked = f->marks - f->marks_then;
 	__u64 here = law_div((__u64)marked << ACDC_SHIFT, sent);
@@ -128,8 +123,7 @@ static inline __attribute__((always_inline)) void acdc_observe(const struct fq_l
 	f->used = (f->used & (ACDC_WHOLE | ACDC_HALF)) << 1;
 }
 
-static inline __attribute__((always_inline)) void acdc_reduce(struct acdc_flow *f, __u32 next,
-							      bool lost)
+LAW_INLINE void acdc_reduce(struct acdc_flow *f, __u32 next, bool lost)
 {
 	__u64 part = lost ? ACDC_ONE : f->alpha;
 
@@ -141,8 +135,7 @@ static inline __attribute__((always_inline)) void acdc_reduce(struct acdc_flow *
 }
 
 /* Bytes were acknowledged that met no mark. A window that the flow does not use says nothing, and is not raised. */
-static inline __attribute__((always_inline)) void
-acdc_grow(struct acdc_flow *f, const struct fq_law_ack *in, __u32 fresh)
+LAW_INLINE void acdc_grow(struct acdc_flow *f, const struct fq_law_ack *in, __u32 fresh)
 {
 	if (f->window < f->threshold) {
 		if (f->used & (ACDC_HALF | ACDC_HALF << 1))
@@ -159,8 +152,8 @@ acdc_grow(struct acdc_flow *f, const struct fq_law_ack *in, __u32 fresh)
 }
 
 /* An ACK. Returns the window of the flow, bytes. */
-static inline __attribute__((always_inline)) __u32
-acdc_acked(const struct fq_law *p, struct fq_law_flow *flow, const struct fq_law_ack *in)
+LAW_INLINE __u32 acdc_acked(const struct fq_law *p, struct fq_law_flow *flow,
+			    const struct fq_law_ack *in)
 {
 	struct acdc_flow *f = LAW_FLOW(acdc, flow);
 	bool marked = f->marks != f->marks_met || in->echo, lost = f->losses != f->losses_met;
@@ -196,10 +189,8 @@ acdc_acked(const struct fq_law *p, struct fq_law_flow *flow, const struct fq_law
 	return f->window;
 }
 
-static inline __attribute__((always_inline)) __u32 acdc_window(const struct fq_law *p,
-							       const struct fq_law_state *st,
-							       __u32 n, __u32 young, __u64 sent,
-							       __u32 mss)
+LAW_INLINE __u32 acdc_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			     __u32 young, __u64 sent, __u32 mss)
 {
 	return acdc_first_window(p, mss);
 }

@@ -8,35 +8,20 @@ from typing import Any, ClassVar
 
 from fairq_ryu import queue_law_spec
 from fairq_ryu.law_spec import FRAME
-from fairq_ryu.queue_law_spec import SHADOW, DelayTimes, Limits, QueueLawSpec, Variant
+from fairq_ryu.queue_law_spec import DelayTimes, Limits, SharingLaw, Variant
 
 
 @dataclass(frozen=True, slots=True)
-class AfcdLaw(QueueLawSpec):
+class AfcdLaw(SharingLaw):
     """CoDel, whose drops fall on flows above their fair share."""
 
     kind: ClassVar[int] = 2
     name: ClassVar[str] = "afcd"
-    has_share: ClassVar[bool] = True
     has_delay: ClassVar[bool] = True
-    keeps_flows: ClassVar[bool] = True
 
     target_us: int = queue_law_spec.target_us()
     interval_us: int = queue_law_spec.interval_us()
     base_rtt_us: int = queue_law_spec.base_rtt_us()
-    update_us: int = queue_law_spec.update_us()
-    sample_every: int = queue_law_spec.sample_every()
-    variant: int = queue_law_spec.variant()
-
-    @property
-    def unit(self) -> int:
-        """The shadow buffer."""
-        return SHADOW
-
-    @property
-    def shown_variant(self) -> int:
-        """It has one."""
-        return self.variant
 
     def acting_on(self, state: Any, own: Any) -> Limits:
         """The delay; of ours, the share as well."""
@@ -53,15 +38,8 @@ class AfcdLaw(QueueLawSpec):
         """That of the delay."""
         return max(FRAME, self.delay_times(limit, rate).target_us * rate // 1_000_000)
 
-    def sampling(self, rate: int) -> int:
-        """For the shadow buffer."""
-        return queue_law_spec.sampling(self, rate)
-
     def own(self, limit: int, rate: int) -> Mapping[str, int | Mapping[str, int]]:
         """The fair share's, and the delay's."""
         times = self.delay_times(limit, rate)
-        return {
-            "sharing": queue_law_spec.sharing(self, limit, rate),
-            "target_ns": times.target_us * 1000,
-            "interval_ns": times.interval_us * 1000,
-        }
+        delay = {"target_ns": times.target_us * 1000, "interval_ns": times.interval_us * 1000}
+        return {**SharingLaw.own(self, limit, rate), **delay}

@@ -17,10 +17,8 @@
  * floors of all flows do not fit into the buffer above the target: the flows of a volley begin at once, while the
  * others have their larger windows under way.
  */
-static inline __attribute__((always_inline)) __u32 fairq_window(const struct fq_law *p,
-								const struct fq_law_state *st,
-								__u32 n, __u32 young, __u64 sent,
-								__u32 mss)
+LAW_INLINE __u32 fairq_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			      __u32 young, __u64 sent, __u32 mss)
 {
 	__u64 floors;
 

@@ -22,10 +22,8 @@ struct fairswitch_state {
 	__u32 pad;
 };
 
-static inline __attribute__((always_inline)) __u32 fairswitch_window(const struct fq_law *p,
-								     const struct fq_law_state *st,
-								     __u32 n, __u32 young,
-								     __u64 sent, __u32 mss)
+LAW_INLINE __u32 fairswitch_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+				   __u32 young, __u64 sent, __u32 mss)
 {
 	__u64 base = law_max(FAIRSWITCH_LEAST, law_div(p->target, n ? n : 1));
 
@@ -33,10 +31,8 @@ static inline __attribute__((always_inline)) __u32 fairswitch_window(const struc
 		       pool_cap(p, st));
 }
 
-static inline __attribute__((always_inline)) void fairswitch_tick(const struct fq_law *p,
-								  struct fq_law_state *st,
-								  const struct fq_law_input *in,
-								  __u32 ticks)
+LAW_INLINE void fairswitch_tick(const struct fq_law *p, struct fq_law_state *st,
+				const struct fq_law_input *in, __u32 ticks)
 {
 	__u32 dead = st->segment / 4;
 	struct fairswitch_state *own = LAW_STATE(fairswitch, st);

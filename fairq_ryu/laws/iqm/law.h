@@ -25,16 +25,14 @@ struct iqm_law {
 	__u16 pad;
 };
 
-static inline __attribute__((always_inline)) void
-iqm_predict(const struct fq_law *p, struct fq_law_state *st, __u32 backlog)
+LAW_INLINE void iqm_predict(const struct fq_law *p, struct fq_law_state *st, __u32 backlog)
 {
 	if ((__u64)st->beta * p->first_window * st->segment + backlog > p->limit)
 		begin_limiting(st, LAW_OWN(iqm, p)->limiting_segments);
 }
 
 /* What each of n flows has between incasts; FQ_NO_WINDOW: no window. */
-static inline __attribute__((always_inline)) __u32 iqm_share(const struct fq_law *p,
-							     const struct fq_law_state *st, __u32 n)
+LAW_INLINE __u32 iqm_share(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
 {
 	if (p->target >= p->limit)
 		return FQ_NO_WINDOW;
@@ -47,10 +45,8 @@ static inline __attribute__((always_inline)) __u32 iqm_share(const struct fq_law
  * The window of one of n flows, which has sent so many bytes. All have the same once the queue is short. A new flow
  * begins with one segment: what is in the queue has to drain before there is room for more of each.
  */
-static inline __attribute__((always_inline)) __u32 iqm_window(const struct fq_law *p,
-							      const struct fq_law_state *st,
-							      __u32 n, __u32 young, __u64 sent,
-							      __u32 mss)
+LAW_INLINE __u32 iqm_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			    __u32 young, __u64 sent, __u32 mss)
 {
 	bool congested = st->mode & FQ_MODE_LIMITING && !st->calm_ns;
 
@@ -61,10 +57,8 @@ static inline __attribute__((always_inline)) __u32 iqm_window(const struct fq_la
 	return congested && sent >= (__u64)p->first_window * st->segment ? st->segment : st->window;
 }
 
-static inline __attribute__((always_inline)) void iqm_tick(const struct fq_law *p,
-							   struct fq_law_state *st,
-							   const struct fq_law_input *in,
-							   __u32 ticks)
+LAW_INLINE void iqm_tick(const struct fq_law *p, struct fq_law_state *st,
+			 const struct fq_law_input *in, __u32 ticks)
 {
 	const struct iqm_law *own = LAW_OWN(iqm, p);
 
@@ -82,16 +76,15 @@ static inline __attribute__((always_inline)) void iqm_tick(const struct fq_law *
 	st->beta = 0;
 }
 
-static inline __attribute__((always_inline)) void
-iqm_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
+LAW_INLINE void iqm_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog,
+			       __u64 now)
 {
 	if (st->beta < MOST_STARTS)
 		st->beta++;
 	iqm_predict(p, st, backlog);
 }
 
-static inline __attribute__((always_inline)) void iqm_flow_ended(const struct fq_law *p,
-								 struct fq_law_state *st)
+LAW_INLINE void iqm_flow_ended(const struct fq_law *p, struct fq_law_state *st)
 {
 	if (st->beta)
 		st->beta--;

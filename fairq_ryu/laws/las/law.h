@@ -18,10 +18,8 @@
 #define LAS_FEW    4
 
 /* The window of a flow that has sent so much, bytes; of n flows, `young` are young. */
-static inline __attribute__((always_inline)) __u32 las_window(const struct fq_law *p,
-							      const struct fq_law_state *st,
-							      __u32 n, __u32 young, __u64 sent,
-							      __u32 mss)
+LAW_INLINE __u32 las_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			    __u32 young, __u64 sent, __u32 mss)
 {
 	__u64 pool = st->pool >> POOL_SHIFT, rest, room;
 	__u32 old = law_less(n, young);
@@ -43,8 +41,8 @@ static inline __attribute__((always_inline)) __u32 las_window(const struct fq_la
 }
 
 /* In a volley, one segment. */
-static inline __attribute__((always_inline)) __u64
-las_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+LAW_INLINE __u64 las_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			   __u32 young)
 {
 	return young > LAS_FEW ? st->segment : floor_window(p, st, n);
 }

@@ -23,17 +23,14 @@ struct sed_state {
 	__u32 pad;
 };
 
-static inline __attribute__((always_inline)) void sed_begin(const struct fq_law *p,
-							    struct fq_law_state *st)
+LAW_INLINE void sed_begin(const struct fq_law *p, struct fq_law_state *st)
 {
 	begin_limiting(st, LAW_OWN(sed, p)->limiting_segments);
 	LAW_STATE(sed, st)->expected = 0; /* flows that begin from now on have a base window, too */
 }
 
-static inline __attribute__((always_inline)) void sed_tick(const struct fq_law *p,
-							   struct fq_law_state *st,
-							   const struct fq_law_input *in,
-							   __u32 ticks)
+LAW_INLINE void sed_tick(const struct fq_law *p, struct fq_law_state *st,
+			 const struct fq_law_input *in, __u32 ticks)
 {
 	const struct sed_law *own = LAW_OWN(sed, p);
 
@@ -43,8 +40,8 @@ static inline __attribute__((always_inline)) void sed_tick(const struct fq_law *
 }
 
 /* A flow has begun: it sends its first window while the port goes on sending what it has. */
-static inline __attribute__((always_inline)) void
-sed_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
+LAW_INLINE void sed_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog,
+			       __u64 now)
 {
 	struct sed_state *own = LAW_STATE(sed, st);
 	/* Longer than that, anything expected has been sent. */
@@ -64,10 +61,8 @@ sed_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, _
  * The window of a flow whose segments have this size: a base window is a number of its own segments, so that
  * flows with small ones do not have more of them under way. The same holds while the windows open again.
  */
-static inline __attribute__((always_inline)) __u32 sed_window(const struct fq_law *p,
-							      const struct fq_law_state *st,
-							      __u32 n, __u32 young, __u64 sent,
-							      __u32 mss)
+LAW_INLINE __u32 sed_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			    __u32 young, __u64 sent, __u32 mss)
 {
 	if (st->mode & FQ_MODE_LIMITING)
 		return LAW_OWN(sed, p)->limiting_segments * mss;

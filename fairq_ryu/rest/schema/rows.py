@@ -145,7 +145,7 @@ class PortRow(Row):
         "policy sets no thresholds"
     )
     incast: bool | None = described(
-        "whether IQM limits its flows now because of an incast; null with other policies"
+        "whether the law limits its flows now because of an incast; null: it detects none"
     )
     tx_bytes: Count | None = described("bytes sent through this port, counted by the bridge", "bytes")
     rx_bytes: Count | None = described("bytes received through this port, counted by the bridge", "bytes")

@@ -33,35 +33,36 @@ def test_objects_that_the_wheel_may_have(data, why):
 
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "lib").mkdir()
-    for name in ("layout.h", "lib/parse.h", "window.bpf.c"):
+    for name in ("layout.h", "lib/parse.h", "laws/las/law.h", "window.bpf.c"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / "window.bpf.o").write_bytes(elf())
     return tmp_path
 
 
 def test_compiled_objects_are_accepted(folder):
-    wheel.check_objects(folder)
+    wheel.check_objects(folder, folder / "laws")
 
 
 def test_a_missing_object_is_refused(folder):
     (folder / "queue.bpf.c").touch()
     (folder / "window.bpf.o").touch()
     with pytest.raises(PackagingError, match=r"queue\.bpf\.o is missing or older than its sources: make bpf"):
-        wheel.check_objects(folder)
+        wheel.check_objects(folder, folder / "laws")
 
 
-def test_an_object_older_than_a_header_is_refused(folder):
+@pytest.mark.parametrize("header", ["lib/parse.h", "laws/las/law.h"])
+def test_an_object_older_than_a_header_is_refused(folder, header):
     later = (folder / "window.bpf.o").stat().st_mtime_ns + 10**9
-    os.utime(folder / "lib/parse.h", ns=(later, later))
+    os.utime(folder / header, ns=(later, later))
     with pytest.raises(PackagingError, match=r"window\.bpf\.o is missing or older"):
-        wheel.check_objects(folder)
+        wheel.check_objects(folder, folder / "laws")
 
 
 def test_an_object_of_another_kind_is_refused(folder):
     (folder / "window.bpf.o").write_bytes(elf(order=2))
     with pytest.raises(PackagingError, match="little-endian machine"):
-        wheel.check_objects(folder)
+        wheel.check_objects(folder, folder / "laws")
 
 
 def made(path, **files):

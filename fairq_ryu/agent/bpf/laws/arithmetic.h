@@ -10,34 +10,37 @@
 
 #include <linux/types.h>
 
+/* Of all functions of the laws. */
+#define LAW_INLINE static inline __attribute__((always_inline))
+
 #define NS_PER_S   1000000000ULL
 #define MAX_POOL   (1U << 30) /* RFC 7323: the largest window */
 #define POOL_SHIFT 8
 
-static inline __attribute__((always_inline)) __u64 law_min(__u64 a, __u64 b)
+LAW_INLINE __u64 law_min(__u64 a, __u64 b)
 {
 	return a < b ? a : b;
 }
 
-static inline __attribute__((always_inline)) __u64 law_max(__u64 a, __u64 b)
+LAW_INLINE __u64 law_max(__u64 a, __u64 b)
 {
 	return a > b ? a : b;
 }
 
 /* a - b, but not below 0. */
-static inline __attribute__((always_inline)) __u64 law_less(__u64 a, __u64 b)
+LAW_INLINE __u64 law_less(__u64 a, __u64 b)
 {
 	return a > b ? a - b : 0;
 }
 
 /* Bytes that a rate (bytes/s) sends in that time. In thousands, so that 100 Gbit/s and a second fit. */
-static inline __attribute__((always_inline)) __u64 law_bytes(__u64 rate, __u64 ns)
+LAW_INLINE __u64 law_bytes(__u64 rate, __u64 ns)
 {
 	return rate / 1000 * ns / 1000000;
 }
 
 /* a / b; 0 if b is 0, as eBPF divides. */
-static inline __attribute__((always_inline)) __u64 law_div(__u64 a, __u64 b)
+LAW_INLINE __u64 law_div(__u64 a, __u64 b)
 {
 	return b ? a / b : 0;
 }

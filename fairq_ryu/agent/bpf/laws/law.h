@@ -35,8 +35,7 @@
  * A flow has been seen whose two ends announce these MSS; 0: none. Neither end sends larger segments than the other
  * receives. The segment of the law is the largest of the flows of the last one to two periods.
  */
-static inline __attribute__((always_inline)) void law_segment(struct fq_law_state *st, __u32 one,
-							      __u32 other, __u64 now)
+LAW_INLINE void law_segment(struct fq_law_state *st, __u32 one, __u32 other, __u64 now)
 {
 	__u32 mss = law_min(one && other ? law_min(one, other) : one + other, MOST_SEGMENT);
 	__u64 age = law_less(now, st->segment_ns);
@@ -54,8 +53,8 @@ static inline __attribute__((always_inline)) void law_segment(struct fq_law_stat
 }
 
 /* Run the law if it is due. Returns whether it did. */
-static inline __attribute__((always_inline)) bool
-law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_input *in)
+LAW_INLINE bool law_tick(const struct fq_law *p, struct fq_law_state *st,
+			 const struct fq_law_input *in)
 {
 	__u64 elapsed = in->now_ns - st->last_ns;
 	__u32 ticks;
@@ -90,18 +89,16 @@ law_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_in
 }
 
 /* A flow begins whose data leaves by the port. */
-static inline __attribute__((always_inline)) void
-law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)
+LAW_INLINE void law_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog,
+			       __u64 now)
 {
 #define FLOW_BEGAN(number, began) LAW_CALL(number, began(p, st, backlog, now))
 	LAWS_WITH_FLOW_BEGAN(FLOW_BEGAN);
 }
 
 /* A handshake has come to a step: `flags` of its direction; returns the new ones. */
-static inline __attribute__((always_inline)) __u32 law_opening(const struct fq_law *p,
-							       struct fq_law_state *st, __u32 step,
-							       __u32 flags, __u32 backlog,
-							       __u64 now)
+LAW_INLINE __u32 law_opening(const struct fq_law *p, struct fq_law_state *st, __u32 step,
+			     __u32 flags, __u32 backlog, __u64 now)
 {
 	if (step == FQ_OPENING_PROVEN)
 		st->proven++;
@@ -113,8 +110,7 @@ static inline __attribute__((always_inline)) __u32 law_opening(const struct fq_l
 	return flags;
 }
 
-static inline __attribute__((always_inline)) void law_flow_ended(const struct fq_law *p,
-								 struct fq_law_state *st)
+LAW_INLINE void law_flow_ended(const struct fq_law *p, struct fq_law_state *st)
 {
 #define FLOW_ENDED(number, ended) LAW_CALL(number, ended(p, st))
 	LAWS_WITH_FLOW_ENDED(FLOW_ENDED);
@@ -124,10 +120,8 @@ static inline __attribute__((always_inline)) void law_flow_ended(const struct fq
  * The window of a flow, bytes; FQ_NO_WINDOW: it keeps its own. n flows share the pool, this one among them;
  * `young` of them are young. This one has sent `sent` bytes, and its segments have `mss`.
  */
-static inline __attribute__((always_inline)) __u32 law_window(const struct fq_law *p,
-							      const struct fq_law_state *st,
-							      __u32 n, __u32 young, __u64 sent,
-							      __u32 mss)
+LAW_INLINE __u32 law_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			    __u32 young, __u64 sent, __u32 mss)
 {
 #define WINDOW(number, window) LAW_CALL(number, return window(p, st, n, young, sent, mss))
 	LAWS_WITH_WINDOW(WINDOW)
@@ -135,8 +129,8 @@ static inline __attribute__((always_inline)) __u32 law_window(const struct fq_la
 }
 
 /* The minimum window of each of n flows where new connections take turns, of which `young` are young, bytes. */
-static inline __attribute__((always_inline)) __u64
-law_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+LAW_INLINE __u64 law_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			   __u32 young)
 {
 #define FLOOR(number, floor) LAW_CALL(number, return floor(p, st, n, young))
 	LAWS_WITH_FLOOR(FLOOR)
@@ -147,18 +141,16 @@ law_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 
  * Data of a flow leaves in a frame of `len` bytes and finds this backlog. `again`: it has left before. A frame may be of
  * several segments (segmentation offload).
  */
-static inline __attribute__((always_inline)) void law_sent(const struct fq_law *p,
-							   struct fq_law_flow *f, __u32 backlog,
-							   __u32 len, __u32 payload, __u32 mss,
-							   bool again)
+LAW_INLINE void law_sent(const struct fq_law *p, struct fq_law_flow *f, __u32 backlog, __u32 len,
+			 __u32 payload, __u32 mss, bool again)
 {
 #define SENT(number, sent) LAW_CALL(number, sent(p, f, backlog, len, payload, mss, again))
 	LAWS_WITH_SENT(SENT);
 }
 
 /* An ACK of a flow. Returns its window, bytes. */
-static inline __attribute__((always_inline)) __u32
-law_acked(const struct fq_law *p, struct fq_law_flow *f, const struct fq_law_ack *in)
+LAW_INLINE __u32 law_acked(const struct fq_law *p, struct fq_law_flow *f,
+			   const struct fq_law_ack *in)
 {
 #define ACKED(number, acked) LAW_CALL(number, return acked(p, f, in))
 	LAWS_WITH_ACKED(ACKED)
@@ -166,7 +158,7 @@ law_acked(const struct fq_law *p, struct fq_law_flow *f, const struct fq_law_ack
 }
 
 /* An ACK shows that a flow had `flight` of its `granted` bytes under way: does it use its window? */
-static inline __attribute__((always_inline)) bool law_uses_window(__u32 flight, __u32 granted)
+LAW_INLINE bool law_uses_window(__u32 flight, __u32 granted)
 {
 	return flight > granted / 2;
 }
@@ -175,8 +167,8 @@ static inline __attribute__((always_inline)) bool law_uses_window(__u32 flight, 
  * ... and all of it? Then the pool may be raised. `rtt`: what the handshake of the flow took, ns; 0: not known. Of
  * all such flows the shortest counts: if a flow with a short round trip wants more, the queue shows soon what it does.
  */
-static inline __attribute__((always_inline)) void law_limited(struct fq_law_state *st, __u32 flight,
-							      __u32 granted, __u64 rtt, __u64 now)
+LAW_INLINE void law_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64 rtt,
+			    __u64 now)
 {
 	if ((__u64)flight + st->segment <= granted)
 		return;

@@ -14,8 +14,7 @@
 #define OPENING_SHIFT 3
 
 /* Every flow has a window of so many segments from now on. */
-static inline __attribute__((always_inline)) void begin_limiting(struct fq_law_state *st,
-								 __u32 segments)
+LAW_INLINE void begin_limiting(struct fq_law_state *st, __u32 segments)
 {
 	if (!(st->mode & FQ_MODE_LIMITING))
 		st->updates++;
@@ -25,10 +24,8 @@ static inline __attribute__((always_inline)) void begin_limiting(struct fq_law_s
 }
 
 /* Leave the mode once the queue has been below `calm` bytes for so long, then open the windows step by step. */
-static inline __attribute__((always_inline)) void leave_limiting(const struct fq_law *p,
-								 struct fq_law_state *st,
-								 __u32 calm, __u64 linger_ns,
-								 __u64 now, __u32 ticks)
+LAW_INLINE void leave_limiting(const struct fq_law *p, struct fq_law_state *st, __u32 calm,
+			       __u64 linger_ns, __u64 now, __u32 ticks)
 {
 	if (!(st->mode & FQ_MODE_LIMITING)) {
 		for (__u32 i = 0; i < 8 && i < ticks && st->window; i++) {

@@ -26,8 +26,7 @@
 #define UNPROVEN_NS (10 * NS_PER_S)
 
 /* Whether one more flow may count before its handshake is complete. */
-static inline __attribute__((always_inline)) bool law_allows(const struct fq_law *p,
-							     struct fq_law_state *st, __u64 now)
+LAW_INLINE bool law_allows(const struct fq_law *p, struct fq_law_state *st, __u64 now)
 {
 	if (law_less(now, st->unproven_ns) >= UNPROVEN_NS) {
 		st->unproven = 0;
@@ -42,8 +41,8 @@ static inline __attribute__((always_inline)) bool law_allows(const struct fq_law
 /*
  * Whether a flow with these flags (FQ_BEGUN, FQ_UNPROVEN) counts at this step of its handshake. Updates the flags.
  */
-static inline __attribute__((always_inline)) bool
-law_counts(const struct fq_law *p, struct fq_law_state *st, __u32 step, __u32 *flags, __u64 now)
+LAW_INLINE bool law_counts(const struct fq_law *p, struct fq_law_state *st, __u32 step,
+			   __u32 *flags, __u64 now)
 {
 	bool counted = *flags & FQ_BEGUN, unproven = *flags & FQ_UNPROVEN;
 

@@ -21,8 +21,7 @@
 #define USED_TICKS 8
 
 /* The round trip of the flows that share the pool: the setting, or what their handshakes took if that was longer. */
-static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_law *p,
-							      const struct fq_law_state *st)
+LAW_INLINE __u64 round_trip(const struct fq_law *p, const struct fq_law_state *st)
 {
 	return law_max(p->base_rtt_ns, st->rtt_ns);
 }
@@ -31,8 +30,7 @@ static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_la
  * Bytes that the port can hold: its buffer and what is on the way in a round trip. A handshake may have waited in
  * the queue of this port, so the buffer is not added to what is on the way in its time.
  */
-static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p,
-							    const struct fq_law_state *st)
+LAW_INLINE __u64 pool_cap(const struct fq_law *p, const struct fq_law_state *st)
 {
 	__u64 held = p->limit + law_bytes(p->rate, p->base_rtt_ns);
 
@@ -40,8 +38,7 @@ static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law 
 }
 
 /* The minimum window of each of n flows, bytes. */
-static inline __attribute__((always_inline)) __u32
-floor_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
+LAW_INLINE __u32 floor_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
 {
 	__u64 window = (__u64)p->floor_segments * st->segment;
 
@@ -49,8 +46,7 @@ floor_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n)
 }
 
 /* Has a flow used its whole window within the time in which it could have? */
-static inline __attribute__((always_inline)) bool
-flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 now)
+LAW_INLINE bool flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 now)
 {
 	__u64 answer = round_trip(p, st) + law_div((__u64)st->queue * NS_PER_S, p->rate);
 	__u64 least = (__u64)USED_TICKS * p->interval_ns;
@@ -58,10 +54,8 @@ flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 n
 	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(least, 2 * answer);
 }
 
-static inline __attribute__((always_inline)) void raise_pool(const struct fq_law *p,
-							     struct fq_law_state *st,
-							     const struct fq_law_input *in,
-							     __u64 amount)
+LAW_INLINE void raise_pool(const struct fq_law *p, struct fq_law_state *st,
+			   const struct fq_law_input *in, __u64 amount)
 {
 	if (!flows_are_limited(p, st, in->now_ns)) {
 		st->limited_by = FQ_LIMITED_BY_FLOWS;
@@ -71,8 +65,7 @@ static inline __attribute__((always_inline)) void raise_pool(const struct fq_law
 }
 
 /* After each tick: bound the pool, and work out what is in force. */
-static inline __attribute__((always_inline)) void bound_pool(const struct fq_law *p,
-							     struct fq_law_state *st, __u32 n)
+LAW_INLINE void bound_pool(const struct fq_law *p, struct fq_law_state *st, __u32 n)
 {
 	__u64 cap = pool_cap(p, st) << POOL_SHIFT, least = (__u64)st->segment << POOL_SHIFT;
 	__u64 floors = (__u64)n * floor_window(p, st, n);
@@ -93,16 +86,14 @@ static inline __attribute__((always_inline)) void bound_pool(const struct fq_law
 }
 
 /* No flows: the next ones find a pool of the target's size. */
-static inline __attribute__((always_inline)) void start_pool(const struct fq_law *p,
-							     struct fq_law_state *st)
+LAW_INLINE void start_pool(const struct fq_law *p, struct fq_law_state *st)
 {
 	st->pool = (__u64)p->target << POOL_SHIFT;
 	st->mode = 0;
 }
 
 /* While the floors are in force, the queue depends on them and not on the pool. */
-static inline __attribute__((always_inline)) bool pool_is_frozen(const struct fq_law *p,
-								 const struct fq_law_state *st)
+LAW_INLINE bool pool_is_frozen(const struct fq_law *p, const struct fq_law_state *st)
 {
 	return st->mode & FQ_MODE_FLOORED && st->queue > p->target;
 }
@@ -111,8 +102,7 @@ static inline __attribute__((always_inline)) bool pool_is_frozen(const struct fq
  * How far the queue is from the target, in targets, << 16; at most 64 targets, which keeps what is worked out
  * from it within 64 bits.
  */
-static inline __attribute__((always_inline)) __u64 distance_q16(const struct fq_law *p,
-								const struct fq_law_state *st)
+LAW_INLINE __u64 distance_q16(const struct fq_law *p, const struct fq_law_state *st)
 {
 	__u64 distance = st->queue > p->target ? st->queue - p->target : p->target - st->queue;
 
@@ -123,8 +113,7 @@ static inline __attribute__((always_inline)) __u64 distance_q16(const struct fq_
  * The gain of a tick, << 16. It is worked out for the round trip of the setting; with a longer one the answer of the
  * queue comes later, and the pool has to move more slowly.
  */
-static inline __attribute__((always_inline)) __u64
-pool_gain(const struct fq_law *p, const struct fq_law_state *st, __u32 ticks)
+LAW_INLINE __u64 pool_gain(const struct fq_law *p, const struct fq_law_state *st, __u32 ticks)
 {
 	__u64 gain = law_min((__u64)p->gain_q16 * ticks, 1 << 15), drain;
 
@@ -139,10 +128,8 @@ pool_gain(const struct fq_law *p, const struct fq_law_state *st, __u32 ticks)
  * follows does not depend on the number of flows or the rate: gain_q16 is worked out from the round trip. Where most
  * of a pool is on the way and not in the queue, its own size is too much: then by two targets.
  */
-static inline __attribute__((always_inline)) void scale_pool(const struct fq_law *p,
-							     struct fq_law_state *st,
-							     const struct fq_law_input *in,
-							     __u32 ticks)
+LAW_INLINE void scale_pool(const struct fq_law *p, struct fq_law_state *st,
+			   const struct fq_law_input *in, __u32 ticks)
 {
 	__u64 moved = law_min(st->pool, (__u64)2 * p->target << POOL_SHIFT);
 	__u64 move = (moved * pool_gain(p, st, ticks) >> 16) * distance_q16(p, st) >> 16;
@@ -159,10 +146,8 @@ static inline __attribute__((always_inline)) void scale_pool(const struct fq_law
 }
 
 /* The tick of laws without one of their own: a pool that follows the queue while there are flows. */
-static inline __attribute__((always_inline)) void pool_tick(const struct fq_law *p,
-							    struct fq_law_state *st,
-							    const struct fq_law_input *in,
-							    __u32 ticks)
+LAW_INLINE void pool_tick(const struct fq_law *p, struct fq_law_state *st,
+			  const struct fq_law_input *in, __u32 ticks)
 {
 	if (in->flows)
 		scale_pool(p, st, in, ticks);

@@ -10,8 +10,6 @@
 #include "arithmetic.h"
 #include "own.h"
 
-#define LAW_INLINE static inline __attribute__((always_inline))
-
 #define FULL_FRAME 1514 /* bytes: of the packets in which the papers count */
 #define Q32_ONE    (1ULL << 32)
 

@@ -17,8 +17,8 @@
  * for what a round measures too little; `acked` is all that has been acknowledged. 0 if the sender is near: its round
  * trip is not longer than `base_rtt`.
  */
-static inline __attribute__((always_inline)) __u32
-round_released(struct fq_round *r, __u64 acked, __u32 rtt, __u32 base_rtt, __u64 now)
+LAW_INLINE __u32 round_released(struct fq_round *r, __u64 acked, __u32 rtt, __u32 base_rtt,
+				__u64 now)
 {
 	__u64 elapsed = law_less(now, r->ns), bytes = law_less(acked, r->acked);
 

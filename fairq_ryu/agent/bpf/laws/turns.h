@@ -23,12 +23,12 @@
 #define MOST_HOLD (NS_PER_S / 5) /* that a first window is expected, however slow the port */
 
 /* Whether so many handshakes are incomplete that nobody waits. */
-static inline __attribute__((always_inline)) bool turns_flooded(const struct fq_room *r)
+LAW_INLINE bool turns_flooded(const struct fq_room *r)
 {
 	return r->half_open >= r->allowance;
 }
 
-static inline __attribute__((always_inline)) bool turns_have_room(const struct fq_room *r)
+LAW_INLINE bool turns_have_room(const struct fq_room *r)
 {
 	__u64 shared = (__u64)r->flows * r->frame;
 
@@ -41,14 +41,13 @@ static inline __attribute__((always_inline)) bool turns_have_room(const struct f
 }
 
 /* The segment size that a law counts with. */
-static inline __attribute__((always_inline)) __u32 turns_segment(const struct fq_law_state *st)
+LAW_INLINE __u32 turns_segment(const struct fq_law_state *st)
 {
 	return st->segment ? st->segment : DEFAULT_SEGMENT;
 }
 
 /* A window as it fills the queue: with headers. */
-static inline __attribute__((always_inline)) __u32 turns_frames(const struct fq_law_state *st,
-								__u64 window)
+LAW_INLINE __u32 turns_frames(const struct fq_law_state *st, __u64 window)
 {
 	__u32 segment = turns_segment(st);
 
@@ -56,8 +55,8 @@ static inline __attribute__((always_inline)) __u32 turns_frames(const struct fq_
 }
 
 /* The minimum window of each of n flows, of which `young` are young, as it fills the queue. */
-static inline __attribute__((always_inline)) __u32
-turns_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+LAW_INLINE __u32 turns_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			     __u32 young)
 {
 	return turns_frames(st, law_max(law_floor(p, st, n, young), turns_segment(st)));
 }
@@ -67,8 +66,8 @@ turns_floor(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u3
  * once, and no less than its minimum, which the flow has soon after. n flows share the pool with it, `young` of them
  * are young.
  */
-static inline __attribute__((always_inline)) __u32
-turns_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n, __u32 young)
+LAW_INLINE __u32 turns_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+				    __u32 young)
 {
 	__u32 segment = turns_segment(st);
 	__u64 window = law_window(p, st, n, young, 0, segment);
@@ -82,8 +81,7 @@ turns_first_window(const struct fq_law *p, const struct fq_law_state *st, __u32 
  * behind what the buffer holds, and takes a round trip. Measured round trips may have waited in the queue themselves,
  * so they count up to the time that the port takes to send its buffer.
  */
-static inline __attribute__((always_inline)) __u64 turns_hold(const struct fq_law *p,
-							      const struct fq_law_state *st)
+LAW_INLINE __u64 turns_hold(const struct fq_law *p, const struct fq_law_state *st)
 {
 	__u64 drain = law_div((__u64)p->limit * NS_PER_S, p->rate);
 
@@ -91,8 +89,7 @@ static inline __attribute__((always_inline)) __u64 turns_hold(const struct fq_la
 }
 
 /* The first windows that may not have come yet: of the last one to two times hold_ns. */
-static inline __attribute__((always_inline)) __u32
-turns_expected(const struct fq_law *p, const struct fq_turns *t, __u64 now)
+LAW_INLINE __u32 turns_expected(const struct fq_law *p, const struct fq_turns *t, __u64 now)
 {
 	__u64 age = law_less(now, t->expected_ns);
 
@@ -104,8 +101,7 @@ turns_expected(const struct fq_law *p, const struct fq_turns *t, __u64 now)
 }
 
 /* The handshakes that have had their turn and are not complete. */
-static inline __attribute__((always_inline)) __u32
-turns_half_open(const struct fq_turns *t, const struct fq_law_state *st, __u64 now)
+LAW_INLINE __u32 turns_half_open(const struct fq_turns *t, const struct fq_law_state *st, __u64 now)
 {
 	if (law_less(now, t->begun_ns) >= UNPROVEN_NS)
 		return 0;
@@ -116,10 +112,8 @@ turns_half_open(const struct fq_turns *t, const struct fq_law_state *st, __u64 n
  * A handshake leaves: the first window of its flow is expected, fq_turns.first, or 0 if its sender's window is closed.
  * More than the buffer holds is never expected, so that the port is free again soon after a flood.
  */
-static inline __attribute__((always_inline)) void turns_admit(const struct fq_law *p,
-							      const struct fq_law_state *st,
-							      struct fq_turns *t, __u32 first,
-							      __u64 now)
+LAW_INLINE void turns_admit(const struct fq_law *p, const struct fq_law_state *st,
+			    struct fq_turns *t, __u32 first, __u64 now)
 {
 	if (law_less(now, t->begun_ns) >= UNPROVEN_NS) {
 		t->begun_ns = now;

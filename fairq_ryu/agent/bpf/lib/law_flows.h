@@ -46,10 +46,10 @@ static const struct fq_law_flow new_law_flow;
 
 /*
  * The state of the flow of this segment whose ACKs have the direction `dir`; a new one, if the state is that of another
- * connection.
+ * connection or of another kind of law.
  */
 static __always_inline struct fq_law_flow *law_flow(const struct segment *s, __u8 dir,
-						    const struct fq_dir *data)
+						    const struct fq_dir *data, __u32 kind)
 {
 	const struct fq_flow_key *acks = copied_key(&s->key, dir);
 	struct fq_law_flow *f;
@@ -57,12 +57,14 @@ static __always_inline struct fq_law_flow *law_flow(const struct segment *s, __u
 	if (!acks)
 		return NULL;
 	f = bpf_map_lookup_elem(&law_flows, acks);
-	if (f && f->isn == data->isn)
+	if (f && f->isn == data->isn && f->kind == kind)
 		return f;
 	bpf_map_update_elem(&law_flows, acks, &new_law_flow, BPF_ANY);
 	f = bpf_map_lookup_elem(&law_flows, acks);
-	if (f)
+	if (f) {
 		f->isn = data->isn;
+		f->kind = kind;
+	}
 	return f;
 }
 
@@ -111,7 +113,7 @@ __noinline int law_flow_leaves(struct __sk_buff *skb, const struct segment *s,
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	if (!law || !(law->law.flags & FQ_LAW_FLOWS) || law->expires_ns <= s->now)
 		return 0;
-	f = law_flow(s, s->dir ^ 1, own);
+	f = law_flow(s, s->dir ^ 1, own, law->law.kind);
 	if (!f)
 		return 0;
 	again = own->flags & FQ_SEQ && (__s32)(s->seq + s->payload - own->seq_next) <= 0;
@@ -147,7 +149,7 @@ __noinline __u32 law_flow_grant(struct segment *s, const struct fq_dir *own,
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state)
 		return FQ_NO_WINDOW;
-	f = law_flow(s, s->dir, peer);
+	f = law_flow(s, s->dir, peer, law->law.kind);
 	if (!f)
 		return FQ_NO_WINDOW;
 	s->echo_met = own->flags & FQ_ECN && s->ecn & TCP_ECE;

@@ -16,10 +16,8 @@ struct relay_state {
 	__u64 changed_ns; /* 0: never */
 };
 
-static inline __attribute__((always_inline)) void relay_tick(const struct fq_law *p,
-							     struct fq_law_state *st,
-							     const struct fq_law_input *in,
-							     __u32 ticks)
+LAW_INLINE void relay_tick(const struct fq_law *p, struct fq_law_state *st,
+			   const struct fq_law_input *in, __u32 ticks)
 {
 	const struct relay_law *own = LAW_OWN(relay, p);
 	struct relay_state *state = LAW_STATE(relay, st);
@@ -33,10 +31,8 @@ static inline __attribute__((always_inline)) void relay_tick(const struct fq_law
 	bound_pool(p, st, in->flows);
 }
 
-static inline __attribute__((always_inline)) __u32 relay_window(const struct fq_law *p,
-								const struct fq_law_state *st,
-								__u32 n, __u32 young, __u64 sent,
-								__u32 mss)
+LAW_INLINE __u32 relay_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			      __u32 young, __u64 sent, __u32 mss)
 {
 	return law_max(law_div(st->pool >> POOL_SHIFT, n ? n : 1), floor_window(p, st, n));
 }
