@@ -53,7 +53,7 @@ ON_OWN_MACHINE = tuple(
     for name in (
         *("fabric/test_agent", "e2e/test_policies", "fabric/test_topologies", "e2e/test_controller"),
         *("e2e/test_fabric", "e2e/test_fabric_life", "e2e/test_ports_of_ovs", "e2e/test_metrics"),
-        *("e2e/test_fabric_changes", "e2e/test_switch_laws", "fabric/test_topo", "fabric/test_ports"),
+        *("e2e/test_fabric_changes", "e2e/test_switch_laws", "fabric/test_ports"),
         *("e2e/test_page", "fabric/test_bridges", "e2e/test_ways", "e2e/test_release", "e2e/test_loops"),
         *("e2e/test_attacks", "e2e/test_observe"),
     )
