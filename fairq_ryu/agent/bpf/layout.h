@@ -106,6 +106,10 @@
 /* fq_threshold.flags */
 #define FQ_REPORT_DROPS 1
 
+/* Of fq_queue.drain: in fixed point, because a packet at 100 Gbit/s has no time for a division. */
+#define FQ_DRAIN_SHIFT   24
+#define FQ_WAITING_SHIFT 40
+
 /* Part of fq_queue_check.drain_ns, for delays of the machine. */
 #define FQ_MARGIN_NS 20000000
 
@@ -371,17 +375,18 @@ struct fq_queue {
 	__u16 state;  /* FQ_CNG or FQ_NOM, by the port's thresholds */
 	__u16 bridge; /* number of the port's bridge among those of the agent */
 	__u32 slot;   /* of the port */
-	__u64 rate; /* of a far queue: it drains by so many bytes/s; 0: it changes at its events only */
-	__u32 rest; /* ... and has drained by so many millionths of a byte beyond its backlog */
-	__u32 pad;
+	__u64 drain; /* of a far queue: bytes that drain in a ns, << FQ_DRAIN_SHIFT; 0: of a real one, no event, no change */
+	__u32 rest;  /* ... what has drained beyond its backlog, less than a byte, likewise */
+	__u32 busy;  /* ... 1: a processor writes it */
+	__u64 waiting; /* ... packets << FQ_WAITING_SHIFT | bytes that have arrived meanwhile on others */
+	__u64 ticked_ns; /* ... its law was due last */
 };
 
-/* The far queue of a port, by slot: all but `lock` and `ticked_ns` written by the agent only. */
+/* What a far queue holds and how it drains, by slot: written by the agent only. */
 struct fq_far_queue {
-	__u32 lock;      /* of its fq_queue; struct bpf_spin_lock, which is as large */
-	__u32 limit;     /* bytes that it holds */
-	__u64 rate;      /* bytes/s; 0: there is none in this slot */
-	__u64 ticked_ns; /* its law was due last */
+	__u64 drain; /* as in fq_queue; 0: there is none in this slot */
+	__u32 limit; /* bytes */
+	__u32 pad;
 };
 
 /*

@@ -9,7 +9,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
-from fairq_ryu.agent.programs.backlog import believed
+from fairq_ryu.agent.programs.backlog import believed, drain
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.law_spec import LawKind, LawSpec, LimitedBy
@@ -52,7 +52,7 @@ def run(
         for _ in range(PARTS):
             now += step // PARTS
             part = ctypes.c_uint32(int(arrived / PARTS)), ctypes.c_uint32(1), ctypes.c_uint64(now)
-            given = ctypes.c_uint64(rate), ctypes.c_uint32(limit), *part
+            given = ctypes.c_uint64(drain(rate)), ctypes.c_uint32(limit), *part
             host_queues.host_virtual_arrival(ctypes.byref(virtual), *given)
         law.limited(window // flows, window // flows, rtt_us * 1000, now)
         law.tick(now, believed(virtual, layout.fq_queue_check(), now)[1], virtual.backlog, flows)
