@@ -12,23 +12,26 @@ import threading
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bench.program_run import UNSPEC, LoadedProgram, Segments
+from fairq_ryu.agent import tcx
 from fairq_ryu.agent.far_ports import far_id, with_far_queues
 from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
-from fairq_ryu.agent.tc import INGRESS
+from fairq_ryu.agent.tc import INGRESS, TcFilter
 from fairq_ryu.far_queue import FAR, FarQueue
 from fairq_ryu.law_spec import LawKind, LawSpec
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.queue_rig import EXPERIMENTAL
-from tests.switch.rig import Connection, Switch, run
+from tests.switch.rig import Connection, Switch, make_port, run
 
 UP, DOWN, OTHER = 1, 2, 3
 """The port to the switch above, that to the server, and one more."""
@@ -185,6 +188,42 @@ def test_a_program_that_somebody_has_removed_is_attached_again(switch: Switch, f
     arrive(switch, bytes(100))
     assert counted(switch, far)[0] == 1
     assert not switch.datapath.host.restore_filters(ifindex)
+
+
+@pytest.mark.skipif(
+    not tcx.is_available(load_library()), reason="before Linux 6.6 such a port is not watched"
+)
+def test_a_policed_port_may_have_a_far_queue(switch: Switch) -> None:
+    """Its ingress qdisc stays as it is."""
+    made = make_port(4, "p4")
+    run("tc", "qdisc", "add", "dev", "p4", "ingress")
+    _, far = with_far_queues([made], {"p4": replace(QUEUE, port="p4")})
+    data = switch.datapath
+    data.add_port(made)
+    data.add_port(far)
+    try:
+        assert "fq_arrives" in run("tc", "filter", "show", "dev", "p4", "ingress")
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+            raw.bind(("p4h", EXPERIMENTAL))
+            raw.send(b"\xff" * 12 + EXPERIMENTAL.to_bytes(2, "big") + bytes(86))
+        assert counted(switch, far) == (1, 100 + OVERHEAD)
+    finally:
+        data.remove_port(far.ofport)
+        data.remove_port(made.ofport)
+    assert run("tc", "filter", "show", "dev", "p4", "ingress") == ""
+    assert "ingress" in run("tc", "qdisc", "show", "dev", "p4")
+    run("ip", "link", "del", "p4")
+
+
+def test_what_a_dead_agent_has_left_is_removed(switch: Switch) -> None:
+    for _ in with_queue(switch, QUEUE):
+        ifindex = switch.ports[UP].ifindex
+        fd = switch.datapath.host.far._load().program_fd("fq_arrives")
+        TcFilter(load_library(), FAR_PRIORITY).attach(switch.ports[DOWN].ifindex, fd, INGRESS)
+        assert "fq_arrives" in run("tc", "filter", "show", "dev", "p2", "ingress")
+        switch.datapath.host.far.add_port(switch.ports[DOWN].ifindex)
+        assert run("tc", "filter", "show", "dev", "p2", "ingress") == ""
+        assert TcFilter(load_library(), FAR_PRIORITY).attached_program(ifindex, INGRESS)
 
 
 def test_a_far_queue_needs_its_port(switch: Switch) -> None:
