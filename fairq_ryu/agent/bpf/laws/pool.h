@@ -17,6 +17,9 @@
 
 #define MOST_DRAIN_NS (10 * NS_PER_S)
 
+/* In a far queue the pool is raised by this part of what it would be, once it is larger than is explained. */
+#define FAR_CAUTION 4
+
 /* A whole window that was used counts for so many ticks: not every flow has an ACK in each. */
 #define USED_TICKS 8
 
@@ -28,14 +31,14 @@ static inline __attribute__((always_inline)) __u64 round_trip(const struct fq_la
 }
 
 /*
- * Bytes that the port can hold: its buffer and what is on the way in a round trip. A virtual queue says only that there
- * is too much, and not by how much: there, twice the target in place of the buffer. A handshake may have waited in
- * the queue of this port, so the buffer is not added to what is on the way in its time.
+ * Bytes that the port can hold: its buffer and what is on the way in a round trip. A handshake may have waited in
+ * the queue of this port, so the buffer is not added to what is on the way in its time. Half of a far queue's buffer is
+ * left to new flows: whether it is full is not seen.
  */
 static inline __attribute__((always_inline)) __u64 pool_cap(const struct fq_law *p,
 							    const struct fq_law_state *st)
 {
-	__u64 buffer = p->flags & FQ_FAR_LAW ? 2 * p->target : p->limit;
+	__u64 buffer = p->flags & FQ_FAR_LAW ? p->limit / 2 : p->limit;
 	__u64 held = buffer + law_bytes(p->rate, p->base_rtt_ns);
 
 	return law_min(law_max(held, law_bytes(p->rate, st->rtt_ns)), MAX_POOL);
@@ -60,6 +63,17 @@ flows_are_limited(const struct fq_law *p, const struct fq_law_state *st, __u64 n
 	return st->limited_ns && law_less(now, st->limited_ns) <= law_max(least, 2 * answer);
 }
 
+/*
+ * A virtual queue is late: it tells that the pool is too large, but not by how much. What the round trip explains, and
+ * twice the target, may be granted for a far queue; from there on the pool feels its way, because the round trip may be
+ * longer than is known.
+ */
+static inline __attribute__((always_inline)) __u64 explained(const struct fq_law *p,
+							     const struct fq_law_state *st)
+{
+	return law_bytes(p->rate, round_trip(p, st)) + 2ULL * p->target;
+}
+
 static inline __attribute__((always_inline)) void raise_pool(const struct fq_law *p,
 							     struct fq_law_state *st,
 							     const struct fq_law_input *in,
@@ -69,6 +83,8 @@ static inline __attribute__((always_inline)) void raise_pool(const struct fq_law
 		st->limited_by = FQ_LIMITED_BY_FLOWS;
 		return;
 	}
+	if (p->flags & FQ_FAR_LAW && st->pool >> POOL_SHIFT > explained(p, st))
+		amount /= FAR_CAUTION;
 	st->pool += amount;
 }
 

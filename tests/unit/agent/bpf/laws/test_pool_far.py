@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from typing import Any, NamedTuple
 
 import pytest
@@ -32,12 +33,18 @@ class Outcome(NamedTuple):
 
 
 def run(
-    host_queues: Any, kind: LawKind, queue: FarQueue, rtt_us: int, flows: int, seconds: float = 1.0
+    host_queues: Any,
+    kind: LawKind,
+    queue: FarQueue,
+    rtt_us: int,
+    flows: int,
+    seconds: float = 1.0,
+    known_us: int = 0,
 ) -> Outcome:
     """Flows that use their whole windows, of two segments at least: what they have under way beyond a round
-    trip stands in the hidden queue. Steps of T.
+    trip stands in the hidden queue. Steps of T. ``known_us``: the round trip that the law is told.
     """
-    spec = LawSpec(kind, base_rtt_us=rtt_us)
+    spec = LawSpec(kind, base_rtt_us=known_us or rtt_us)
     limit, rate = queue.limits(0)
     law, virtual = HostLaw(parameters(spec, QueueLimits("far", limit, rate))), layout.fq_queue()
     step = law.parameters.interval_ns
@@ -54,7 +61,7 @@ def run(
             part = ctypes.c_uint32(int(arrived / PARTS)), ctypes.c_uint32(1), ctypes.c_uint64(now)
             given = ctypes.c_uint64(drain(rate)), ctypes.c_uint32(limit), *part
             host_queues.host_virtual_arrival(ctypes.byref(virtual), *given)
-        law.limited(window // flows, window // flows, rtt_us * 1000, now)
+        law.limited(window // flows, window // flows, (known_us or rtt_us) * 1000, now)
         law.tick(now, believed(virtual, layout.fq_queue_check(), now)[1], virtual.backlog, flows)
         if number > steps // 4:
             hidden, carried, longest = hidden + stands, carried + arrived, max(longest, stands)
@@ -89,9 +96,23 @@ def test_where_the_floors_alone_fill_the_line_it_is_full(host_queues: Any, kind:
     assert found.hidden <= max(8 * 2 * 1460 - 6_250, 2 * 12_500)
 
 
-def test_the_pool_never_exceeds_the_round_trip_and_twice_the_target() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_round_trip_that_is_longer_than_is_known_is_found_out(host_queues: Any, kind: LawKind) -> None:
+    """As where packets wait for processors: 8 ms, of which the law knows 1."""
+    queue = FarQueue("eth0", 6_250_000, 125_000)
+    found = run(host_queues, kind, queue, 8_000, 4, seconds=4, known_us=1_000)
+    assert found.rate >= 0.97
+    assert found.hidden <= 12_500 and found.longest <= 125_000 / 4
+
+
+def test_beyond_what_the_round_trip_explains_the_pool_feels_its_way() -> None:
+    """Up to 25,000 bytes and twice the target it is raised as any; its end leaves half of the buffer."""
     flag = layout.CONSTANTS["FQ_FAR_LAW"]
     law = HostLaw(fq_law(LawKind.FAIRQ, limit=100_000, rate=25_000_000, target=10_000, flags=flag))
     port = FedPort(law, 1000)
-    assert port.feed(*[0] * 8 * 400) == 2 * 10_000 + 25_000
-    assert law.state.limited_by == LimitedBy.CAP
+    pools = [port.feed(0) for _ in range(3000)]
+    steps = [(after, after - before) for before, after in itertools.pairwise(pools) if after > before]
+    below = [step for pool, step in steps if 20_000 < pool <= 45_000]
+    beyond = [step for pool, step in steps if 46_000 < pool < 75_000]
+    assert max(beyond) <= min(below) / 3
+    assert pools[-1] == 100_000 // 2 + 25_000 and law.state.limited_by == LimitedBy.CAP
