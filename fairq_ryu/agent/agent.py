@@ -23,6 +23,7 @@ from typing import Any
 
 from fairq_ryu.agent import kept_flows, privileges, service_manager, status
 from fairq_ryu.agent.bridge import AgentBridge
+from fairq_ryu.agent.far_ports import without_port
 from fairq_ryu.agent.filter_watch import FilterWatch
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.options import AgentOptions
@@ -103,6 +104,9 @@ class Agent:
                 work += await bridge.start()
             work += [_repeat(*job) for job in self._jobs()]
             tasks = [asyncio.create_task(each) for each in work]
+            every = [port for bridge in self._bridges for port in bridge.programs.ports.values()]
+            for name in without_port(options.far_queues, every):
+                log.warning("[far_queues] %s: no bridge here has a port of this name; waiting for one", name)
             for bridge in self._bridges:
                 ready(bridge.name, len(bridge.programs.ports))
             service_manager.ready()

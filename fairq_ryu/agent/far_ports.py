@@ -40,6 +40,12 @@ def with_far_queues(ports: Iterable[BridgePort], queues: Mapping[str, FarQueue])
     return found
 
 
+def without_port(queues: Iterable[FarQueue], ports: Iterable[BridgePort]) -> list[str]:
+    """The interfaces with a far queue that are no ports here."""
+    names = {port.name for port in ports}
+    return [queue.port for queue in queues if queue.port not in names]
+
+
 def far_limits(port: BridgePort) -> QueueLimits:
     """The limits of the virtual queue of a far queue."""
     assert port.far is not None

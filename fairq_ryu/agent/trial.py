@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.libbpf import BpfError, in_short
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
@@ -27,6 +28,7 @@ from fairq_ryu.agent.programs.taildrop import TailDrop
 from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import WindowKind, WindowRule
 from fairq_ryu.packet import build
@@ -85,6 +87,7 @@ def faults() -> dict[str, str]:
             "transmit queues": _tried(lambda: host.window.set_queues(server.ifindex, 2)),
             "ingress qdiscs": _tried(lambda: programs.add_port(_policed(4))),
             "internal ports": _tried(lambda: programs.add_device(_internal(3))),
+            "far queues": _tried(lambda: _try_far_queue(programs, client)),
             "taildrop": _tried(lambda: _try_taildrop(server.ifindex)),
         }
 
@@ -183,6 +186,12 @@ def _try_queue_law(programs: BridgePrograms, port: int) -> None:
 def _try_turns(program: TurnProgram, ifindex: int) -> None:
     if not program.start(ifindex):
         raise _Fault(program.reason or "the program cannot be attached")
+
+
+def _try_far_queue(programs: BridgePrograms, port: BridgePort) -> None:
+    queue = FarQueue(port.name, rate=_BUFFER, buffer=_BUFFER)
+    (_, far) = with_far_queues([port], {port.name: queue})
+    programs.add_port(far)
 
 
 def _try_taildrop(ifindex: int) -> None:

@@ -21,6 +21,7 @@ from fairq_ryu.agent.watched_ports import listed
 from fairq_ryu.cli.doctor import commands
 from fairq_ryu.cli.release import QOS_KEY, string_atom
 from fairq_ryu.errors import UserError, plain, quoted
+from fairq_ryu.far_queue import FAR
 
 _NOOP = "linux-noop"
 # The queue that is proposed: a port is shaped to this part of its line rate, so that packets wait in the
@@ -59,7 +60,8 @@ class PortReport:
     """A port. ``governed``: its queue is governed; ``windows``: windows of ACKs that leave by it are lowered;
     ``reason``: why, or why not; ``commands`` would make it governed, or keep it so. ``limit`` in bytes,
     ``rate`` in bits per second, 0: not known. ``no_acks``: flows whose data left by the port, and
-    whose ACKs by none of the agent.
+    whose ACKs by none of the agent. ``far_queue``: a line for ``[far_queues]`` that would govern the queue in
+    the switch above; "": there is one, or the port is no network card.
     """
 
     names: tuple[str, ...]
@@ -72,6 +74,7 @@ class PortReport:
     rate: int = 0
     commands: tuple[str, ...] = ()
     no_acks: int = 0
+    far_queue: str = ""
 
 
 def main(bridge: str, json_output: bool = False) -> int:
@@ -85,7 +88,7 @@ def main(bridge: str, json_output: bool = False) -> int:
     running, told, hangs = _ask_agent(bridge)
     filters = _read_filters(view.ports, told)
     found = reports(view, read_queue_limits(indexes), explicit_roots(indexes), read_qos(), filters)
-    found = [with_flows(each, told or {}) for each in found]
+    found = [with_far_queue(with_flows(each, told or {}), view.ports, told or {}) for each in found]
     missing = sorted(view.joined - set((told or {}).get("bridges", ())))
     if json_output:
         ports = [asdict(each) for each in found]
@@ -125,6 +128,9 @@ def lines(
             )
         for command in each.commands:
             yield f"    {command}"
+        if each.far_queue:
+            yield "    what arrives has waited in the switch above; to govern that queue from here:"
+            yield f"    [far_queues] {each.far_queue}"
     governed, ports = sum(each.governed for each in found), sum(each.ofport is not None for each in found)
     without = sum(each.governed and each.no_acks > 0 for each in found)
     note = f"; {without} of these have flows without ACKs, which are not" if without else ""
@@ -135,6 +141,23 @@ def with_flows(report: PortReport, told: Mapping[str, Any]) -> PortReport:
     """The report of a port, with what the agent has counted at it."""
     counts = {port["ofport"]: port["no_acks"]["total"] for port in told.get("ports", ())}
     return replace(report, no_acks=counts.get(report.ofport, 0))
+
+
+def with_far_queue(report: PortReport, ports: Sequence[BridgePort], told: Mapping[str, Any]) -> PortReport:
+    """The report of a port, with the far queue that it could have: a network card at least leads to a switch.
+    ``told``: the status of the agent.
+    """
+    port = next((each for each in ports if each.ofport == report.ofport), None)
+    known = {each["ofport"] for each in told.get("ports", ())}
+    if port is None or FAR + port.ofport in known or not _is_card(port.name):
+        return report
+    speed = f"{port.speed // 10**6}mbit" if port.speed else "RATE"
+    return replace(report, far_queue=f"{port.name} = rate {speed} buffer BYTES")
+
+
+def _is_card(name: str) -> bool:
+    """Whether an interface is that of a device, and not made by software."""
+    return Path(f"/sys/class/net/{name}/device").exists()
 
 
 def reports(

@@ -6,21 +6,26 @@ there.
 
 from __future__ import annotations
 
+import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from bench.program_run import UNSPEC, LoadedProgram, Segments
+from fairq_ryu.agent import tcx
 from fairq_ryu.agent.far_ports import far_id, with_far_queues
 from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.libbpf import load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
-from fairq_ryu.agent.tc import INGRESS
+from fairq_ryu.agent.tc import INGRESS, TcFilter
 from fairq_ryu.far_queue import FAR, FarQueue
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
@@ -28,7 +33,7 @@ from fairq_ryu.laws.iqm import IqmLaw
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.queue_rig import EXPERIMENTAL
-from tests.switch.rig import Connection, Switch, run
+from tests.switch.rig import Connection, Switch, make_port, run
 
 UP, DOWN, OTHER = 1, 2, 3
 """The port to the switch above, that to the server, and one more."""
@@ -132,6 +137,28 @@ def test_what_really_arrives_is_counted(switch: Switch, far: BridgePort) -> None
     assert (packets_now - before[0], bytes_now - before[1]) == (7, 7 * (100 + OVERHEAD))
 
 
+def test_no_packet_is_lost_that_arrives_on_several_processors_at_once(
+    switch: Switch, far: BridgePort
+) -> None:
+    """One of them writes the queue; what the others have is added by the next that does."""
+    frame, repeat, ifindex = bytes(186), 1_000_000, switch.ports[UP].ifindex
+    processors = sorted(os.sched_getaffinity(0))[:2]
+    with LoadedProgram.attached(ifindex, FAR_PRIORITY, INGRESS) as program:
+
+        def run_on(processor: int) -> None:
+            os.sched_setaffinity(0, {processor})
+            program.run(frame, ifindex, repeat=repeat)
+
+        threads = [threading.Thread(target=run_on, args=(each,)) for each in processors]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    arrive(switch, frame)
+    number = len(threads) * repeat + 1
+    assert counted(switch, far) == (number, number * (len(frame) + OVERHEAD))
+
+
 def test_the_queue_drains_between_packets_and_is_bounded(switch: Switch) -> None:
     for port in with_queue(switch, FarQueue("p1", rate=10_000_000, buffer=3000, share=0.5)):
         frame = bytes(12) + EXPERIMENTAL.to_bytes(2, "big") + bytes(1462)  # 1,500 bytes
@@ -145,18 +172,6 @@ def test_the_queue_drains_between_packets_and_is_bounded(switch: Switch) -> None
         time.sleep(0.002)
         assert switch.datapath.queue(port).byte_ns == drained, "an empty queue adds nothing"
         assert switch.datapath.silent_queues(time.monotonic_ns() + 10**12) == {}
-
-
-def test_the_time_at_each_depth_is_all_the_time(switch: Switch, far: BridgePort) -> None:
-    began = time.monotonic_ns()
-    arrive(switch, bytes(100))
-    for _ in range(20):
-        arrive(switch, bytes(1000))
-        time.sleep(0.001)
-    arrive(switch, bytes(100))
-    ended = time.monotonic_ns()
-    spent = sum(ns for _, _, ns in switch.datapath.histogram(far))
-    assert 20_000_000 <= spent <= ended - began
 
 
 def test_a_port_without_a_far_queue_has_no_program_at_ingress(switch: Switch) -> None:
@@ -175,6 +190,42 @@ def test_a_program_that_somebody_has_removed_is_attached_again(switch: Switch, f
     arrive(switch, bytes(100))
     assert counted(switch, far)[0] == 1
     assert not switch.datapath.host.restore_filters(ifindex)
+
+
+@pytest.mark.skipif(
+    not tcx.is_available(load_library()), reason="before Linux 6.6 such a port is not watched"
+)
+def test_a_policed_port_may_have_a_far_queue(switch: Switch) -> None:
+    """Its ingress qdisc stays as it is."""
+    made = make_port(4, "p4")
+    run("tc", "qdisc", "add", "dev", "p4", "ingress")
+    _, far = with_far_queues([made], {"p4": replace(QUEUE, port="p4")})
+    data = switch.datapath
+    data.add_port(made)
+    data.add_port(far)
+    try:
+        assert "fq_arrives" in run("tc", "filter", "show", "dev", "p4", "ingress")
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as raw:
+            raw.bind(("p4h", EXPERIMENTAL))
+            raw.send(b"\xff" * 12 + EXPERIMENTAL.to_bytes(2, "big") + bytes(86))
+        assert counted(switch, far) == (1, 100 + OVERHEAD)
+    finally:
+        data.remove_port(far.ofport)
+        data.remove_port(made.ofport)
+    assert run("tc", "filter", "show", "dev", "p4", "ingress") == ""
+    assert "ingress" in run("tc", "qdisc", "show", "dev", "p4")
+    run("ip", "link", "del", "p4")
+
+
+def test_what_a_dead_agent_has_left_is_removed(switch: Switch) -> None:
+    for _ in with_queue(switch, QUEUE):
+        ifindex = switch.ports[UP].ifindex
+        fd = switch.datapath.host.far._load().program_fd("fq_arrives")
+        TcFilter(load_library(), FAR_PRIORITY).attach(switch.ports[DOWN].ifindex, fd, INGRESS)
+        assert "fq_arrives" in run("tc", "filter", "show", "dev", "p2", "ingress")
+        switch.datapath.host.far.add_port(switch.ports[DOWN].ifindex)
+        assert run("tc", "filter", "show", "dev", "p2", "ingress") == ""
+        assert TcFilter(load_library(), FAR_PRIORITY).attached_program(ifindex, INGRESS)
 
 
 def test_a_far_queue_needs_its_port(switch: Switch) -> None:
@@ -337,14 +388,15 @@ def test_its_law_ticks_when_packets_arrive(switch: Switch, far: BridgePort) -> N
     install(switch, far, FairQLaw(interval_us=1000))
     flow = Connection(switch, server_scale=0).open()
     assert switch.datapath.law_state(far.ofport).last_ns == 0
-    for _ in range(60):
+    # They arrive faster than the queue drains, so that the pool, a quarter of the buffer at first, is lowered.
+    for _ in range(5000):
         arrive(switch, bytes(1500))
         time.sleep(0.001)
-    state = switch.datapath.law_state(far.ofport)
-    assert state.last_ns and state.flows == 1 and state.updates > 0
-    assert 0 < state.queue <= 60 * (1500 + OVERHEAD)
-    # The queue is above its target, a quarter of the buffer, so that the pool is lowered.
-    assert state.granted < 125_000 // 4
+        state = switch.datapath.law_state(far.ofport)
+        if state.granted and state.granted < 125_000 // 4:
+            break
+    assert state.last_ns and state.flows <= 1 and state.updates > 0
+    assert state.queue > 125_000 // 4 > state.granted
     assert flow.granted() == state.granted
 
 

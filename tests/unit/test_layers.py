@@ -65,7 +65,10 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "ovs", "pyroute2"},
     ),
     "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
-    "fairq_ryu/cli": ({ERRORS, TARGET} | ours("agent", "client", "config", "experiments"), {"rich"}),
+    "fairq_ryu/cli": (
+        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "config", "experiments"),
+        {"rich"},
+    ),
     "fairq_ryu/experiments": (
         {ERRORS, MODEL, LAW, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
         | ours(

@@ -105,6 +105,10 @@
 /* fq_threshold.flags */
 #define FQ_REPORT_DROPS 1
 
+/* Of fq_queue.drain: in fixed point, because a packet at 100 Gbit/s has no time for a division. */
+#define FQ_DRAIN_SHIFT   24
+#define FQ_WAITING_SHIFT 40
+
 /* Part of fq_queue_check.drain_ns, for delays of the machine. */
 #define FQ_MARGIN_NS 20000000
 
@@ -373,6 +377,15 @@ struct fq_counter {
 	__u64 rewritten;
 };
 
+/* What arrives for a virtual queue, between the ticks of its law (laws/arrivals.h). */
+struct fq_arrivals {
+	__u64 ns;        /* of the last tick */
+	__u64 length_ns; /* integral of the queue that the law is told of, byte ns */
+	__u64 bytes;     /* that have arrived since then */
+	__u32 load_q16;  /* rate of arrivals over that of the virtual queue, << 16 */
+	__u32 pad;
+};
+
 /*
  * The queue of a port (its root qdisc), by ifindex: written by the tracepoint programs only. A far queue, by its id, is
  * virtual (lib/virtual_queue.h): the program at tc ingress writes it, and its packets and bytes are those that arrived.
@@ -391,26 +404,18 @@ struct fq_queue {
 	__u16 state;  /* FQ_CNG or FQ_NOM, by the port's thresholds */
 	__u16 bridge; /* number of the port's bridge among those of the agent */
 	__u32 slot;   /* of the port */
-	__u64 rate; /* of a far queue: it drains by so many bytes/s; 0: it changes at its events only */
-	__u32 rest; /* ... and has drained by so many millionths of a byte beyond its backlog */
-	__u32 pad;
+	__u64 drain; /* of a far queue: bytes that drain in a ns, << FQ_DRAIN_SHIFT; 0: of a real one, no event, no change */
+	__u32 rest;  /* ... what has drained beyond its backlog, less than a byte, likewise */
+	__u32 busy;  /* ... 1: a processor writes it */
+	__u64 waiting; /* ... packets << FQ_WAITING_SHIFT | bytes that have arrived meanwhile on others */
+	struct fq_arrivals arrivals; /* ... for its law */
 };
 
-/* What arrives for a virtual queue, between the ticks of its law (laws/arrivals.h). */
-struct fq_arrivals {
-	__u64 ns;        /* of the last tick */
-	__u64 length_ns; /* integral of the queue that the law is told of, byte ns */
-	__u64 bytes;     /* that have arrived since then */
-	__u32 load_q16;  /* rate of arrivals over that of the virtual queue, << 16 */
-	__u32 pad;
-};
-
-/* The far queue of a port, by slot: `limit` and `rate` are the agent's. */
+/* What a far queue holds and how it drains, by slot: written by the agent only. */
 struct fq_far_queue {
-	__u32 lock;  /* of its fq_queue; struct bpf_spin_lock, which is as large */
-	__u32 limit; /* bytes that it holds */
-	__u64 rate;  /* bytes/s; 0: there is none in this slot */
-	struct fq_arrivals arrivals;
+	__u64 drain; /* as in fq_queue; 0: there is none in this slot */
+	__u32 limit; /* bytes */
+	__u32 pad;
 };
 
 /*

@@ -22,6 +22,14 @@
 #include "lib/tx_queue_id.h"
 #include "verifier.h"
 
+/* By ifindex. The agent sets the size before it loads the program. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fq_histogram);
+} histograms SEC(".maps");
+
 #define TC_H_ROOT     0xFFFFFFFFU
 #define TC_H_MINOR    0xFFFFU
 /* The qdisc counts per CPU (pfifo_fast, without a lock): its sums are not to be read here. */

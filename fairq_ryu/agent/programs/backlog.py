@@ -14,7 +14,7 @@ from fairq_ryu.agent.qdisc import QueueLimits
 _NS = 1_000_000_000
 # Of a virtual queue, as in ``bpf/lib/virtual_queue.h``.
 _MOST_VIRTUAL_NS = 8 * _NS
-_MILLIONTHS = 1_000_000
+_SHIFT = int(layout.CONSTANTS["FQ_DRAIN_SHIFT"])
 # Of a queue of unknown size or rate.
 _UNKNOWN_NS = 1 * _NS
 
@@ -37,7 +37,7 @@ def _known(queue: Any, check: Any) -> tuple[int, int, int]:
 
 def believed(queue: Any, check: Any, now_ns: int) -> tuple[int, int]:
     """The backlog of a queue, and its integral over time, byte ns, which wraps at 64 bits."""
-    if queue.rate:
+    if queue.drain:
         return _drained(queue, now_ns)
     backlog, since, byte_ns = _known(queue, check)
     age = max(0, now_ns - since)
@@ -45,20 +45,25 @@ def believed(queue: Any, check: Any, now_ns: int) -> tuple[int, int]:
     return 0 if age > check.drain_ns else backlog, byte_ns % 2**64
 
 
+def drain(rate: int) -> int:
+    """A rate in bytes per second as ``fq_queue.drain`` has it; at least the smallest, unless it is 0."""
+    return max(1, round((rate << _SHIFT) / _NS)) if rate else 0
+
+
 def _drained(queue: Any, now_ns: int) -> tuple[int, int]:
     """The same of a virtual queue, which drains between its packets."""
     spent = max(0, now_ns - queue.last_ns)
-    drained = (queue.rate // 1000 * min(spent, _MOST_VIRTUAL_NS) + queue.rest) // _MILLIONTHS
+    drained = queue.drain * min(spent, _MOST_VIRTUAL_NS) + queue.rest >> _SHIFT
     backlog = max(0, queue.backlog - drained) if spent < _MOST_VIRTUAL_NS else 0
     spent = min(spent, _MOST_VIRTUAL_NS)
     if not backlog:
-        spent = min(spent, queue.backlog * _NS // queue.rate)
+        spent = min(spent, (queue.backlog << _SHIFT) // queue.drain)
     return backlog, (queue.byte_ns + (queue.backlog + backlog) * spent // 2) % 2**64
 
 
 def is_silent(queue: Any, check: Any, now_ns: int) -> bool:
     """Whether the queue has had no event for longer than it needs to drain, although it had a backlog."""
     backlog, since, _ = _known(queue, check)
-    if queue.rate:
+    if queue.drain:
         return False  # it is virtual, and drains without events
     return bool(backlog) and now_ns - since > check.drain_ns

@@ -12,6 +12,7 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.far_ports import far_id, port_index
 from fairq_ryu.agent.libbpf import BpfObject
+from fairq_ryu.agent.programs.backlog import drain
 from fairq_ryu.agent.programs.program import FAR_PRIORITY, FilterProgram
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.window import WindowProgram
@@ -63,7 +64,7 @@ class FarProgram(FilterProgram):
 
     def set_limits(self, known: int, limits: QueueLimits) -> None:
         """What the virtual queue holds, and its rate. Raises :class:`BpfError`."""
-        entry = layout.fq_far_queue(limit=limits.limit, rate=limits.rate)
+        entry = layout.fq_far_queue(limit=limits.limit, drain=drain(limits.rate))
         self._far_queues.set(c_uint32(self._window.slots[known]), entry)
         self._queues.set_limits({known: limits}, [known])
 

@@ -138,7 +138,7 @@ class QueueProgram(LoadedProgram):
     @property
     def event_maps(self) -> dict[str, int]:
         """The maps that another program needs which keeps queues: their file descriptors, by name."""
-        kept = (self.config, self.threshold_map, self._histograms, self._events, self._event_count)
+        kept = (self.config, self.threshold_map, self._events, self._event_count)
         return {table.name: table.fd for table in kept}
 
     def set_laws(self, count: int) -> None:

@@ -21,6 +21,7 @@ LOST = {
     "transmit queues": "ports with several transmit queues are not governed",
     "ingress qdiscs": "ports that are policed, or offloaded by hw-offload, are not governed",
     "internal ports": "data that this machine itself receives through a bridge is not governed",
+    "far queues": "queues in the switch above are not governed",
     "taildrop": "experiments on the userspace datapath lose packets in batches at a full queue",
 }
 

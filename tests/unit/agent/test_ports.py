@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import ports
-from fairq_ryu.agent.far_ports import far_id, far_limits, with_far_queues
+from fairq_ryu.agent.far_ports import far_id, far_limits, with_far_queues, without_port
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.ports import BridgePorts
@@ -234,3 +234,8 @@ def test_the_limits_of_a_far_queue_are_those_of_its_line_and_of_the_link():
     assert far_limits(far) == QueueLimits("far", 625_000, 62_500_000)
     unknown = far_limits(replace(far, speed=0))
     assert (unknown.limit, unknown.rate) == (0, 0) and "s1-eth1" in unknown.reason
+
+
+def test_far_queues_of_interfaces_that_are_no_ports_are_named():
+    queues = [FarQueue("s1-eth1"), FarQueue("eth9")]
+    assert without_port(queues, [bridge_port(1)]) == ["eth9"]

@@ -15,8 +15,17 @@ from fairq_ryu.agent.tc import NO_PLACE, UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.cli import main, port_report
 from fairq_ryu.cli.doctor.commands import Output
-from fairq_ryu.cli.port_report import Filters, QosRecord, lines, queue_commands, read_qos, reports
+from fairq_ryu.cli.port_report import (
+    Filters,
+    QosRecord,
+    lines,
+    queue_commands,
+    read_qos,
+    reports,
+    with_far_queue,
+)
 from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FAR
 
 GOVERNED = QueueLimits("htb", 125_000, 25_000_000)
 NO_QUEUE = QueueLimits("noqueue", 0, 0, "it has no queue")
@@ -129,6 +138,19 @@ def test_the_text_names_every_port():
 QUEUE = "htb, 125,000 bytes, 200 Mbit/s"
 BEFORE = "bpf filter (pref 7) runs before the agent's programs at tc egress"
 MISSED = "9 TCP packets have left without reaching the agent's programs"
+
+
+def test_a_network_card_could_have_a_far_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least it leads to a switch; a veth does not."""
+    monkeypatch.setattr(port_report, "_is_card", lambda name: name == "p1")
+    ports = (port(1, 10**10), port(2))
+    found = reports(bridge(*ports), {101: NO_QUEUE, 102: NO_QUEUE}, set(), {}, {})
+    one, two, *others = [with_far_queue(each, ports, {}) for each in found]
+    assert one.far_queue == "p1 = rate 10000mbit buffer BYTES"
+    assert not any(each.far_queue for each in (two, *others))
+    assert "    [far_queues] p1 = rate 10000mbit buffer BYTES" in list(lines("br0", True, [one]))
+    told = {"ports": [{"ofport": FAR + 1}]}
+    assert with_far_queue(found[0], ports, told) == found[0], "it has one"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ believed_backlog(const struct fq_queue *q, const struct fq_queue_check *c, __u64
 	__u64 since = q->last_ns;
 	__u32 backlog = q->backlog;
 
-	if (q->rate)
+	if (q->drain)
 		return virtual_backlog(q, now);
 	if (c->event_ns == since) {
 		since = c->ns;
@@ -46,7 +46,7 @@ believed_byte_ns(const struct fq_queue *q, const struct fq_queue_check *c, __u64
 	__u64 since = q->last_ns, before = 0;
 	__u32 backlog = q->backlog;
 
-	if (q->rate)
+	if (q->drain)
 		return virtual_byte_ns(q, now);
 	if (c->event_ns == since) {
 		since = c->ns;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The histograms of queues: time at each depth. The programs that keep queues share the map. */
+/* The bins of the queue histogram. */
 #ifndef FAIRQ_HISTOGRAM_H
 #define FAIRQ_HISTOGRAM_H
 
@@ -41,13 +41,5 @@ static __always_inline __u32 fq_bin(__u32 depth)
 	__u32 bin = (octave - 3) * 16 + ((depth >> (octave - 4)) & 15);
 	return bin < FQ_HIST_BINS ? bin : FQ_HIST_BINS - 1;
 }
-
-/* By ifindex. The agent sets the size before it loads the program. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_histogram);
-} histograms SEC(".maps");
 
 #endif

@@ -34,7 +34,7 @@ static __always_inline __u32 queue_backlog(__u32 ifindex, __u64 now)
 
 	if (!queue)
 		return 0;
-	if (queue->rate)
+	if (queue->drain)
 		return virtual_backlog(queue, now);
 	/* A busy queue is spared the second look-up: no drain_ns is shorter. */
 	if (!queue->backlog || now <= queue->last_ns + FQ_MARGIN_NS)

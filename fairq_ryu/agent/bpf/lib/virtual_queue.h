@@ -19,55 +19,70 @@
 
 /* After so long without a packet it is empty, ns. Bounds what is multiplied below. */
 #define MOST_VIRTUAL_NS (8 * NS_PER_S)
-#define MILLIONTHS      1000000
 
-/* What drains until `now` and has not been taken off, in millionths of a byte. */
+/* What drains from the last packet until `now`, << FQ_DRAIN_SHIFT, with what the last one has left over. */
 static inline __attribute__((always_inline)) __u64 virtual_drained(const struct fq_queue *q,
-								   __u64 now)
+								   __u64 spent)
 {
-	return q->rate / 1000 * law_min(law_less(now, q->last_ns), MOST_VIRTUAL_NS) + q->rest;
+	return q->drain * law_min(spent, MOST_VIRTUAL_NS) + q->rest;
 }
 
-/* Its backlog, bytes. */
+/* Its backlog after that, bytes. */
+static inline __attribute__((always_inline)) __u64 virtual_left(const struct fq_queue *q,
+								__u64 spent, __u64 drained)
+{
+	return spent < MOST_VIRTUAL_NS ? law_less(q->backlog, drained >> FQ_DRAIN_SHIFT) : 0;
+}
+
+/* The integral of its backlog meanwhile, byte ns: a trapezium, or a triangle if it has become empty. */
+static inline __attribute__((always_inline)) __u64 virtual_area(const struct fq_queue *q,
+								__u64 spent, __u64 left)
+{
+	spent = law_min(spent, MOST_VIRTUAL_NS);
+	if (!left)
+		spent = law_min(spent, law_div((__u64)q->backlog << FQ_DRAIN_SHIFT, q->drain));
+	return (q->backlog + left) * spent / 2;
+}
+
 static inline __attribute__((always_inline)) __u32 virtual_backlog(const struct fq_queue *q,
 								   __u64 now)
 {
-	if (law_less(now, q->last_ns) >= MOST_VIRTUAL_NS)
-		return 0;
-	return law_less(q->backlog, virtual_drained(q, now) / MILLIONTHS);
+	__u64 spent = law_less(now, q->last_ns);
+
+	return virtual_left(q, spent, virtual_drained(q, spent));
 }
 
-/* The integral of its backlog since the last packet, byte ns: a trapezium, or a triangle if it has become empty. */
 static inline __attribute__((always_inline)) __u64 virtual_byte_ns(const struct fq_queue *q,
 								   __u64 now)
 {
-	__u64 spent = law_min(law_less(now, q->last_ns), MOST_VIRTUAL_NS);
-	__u64 backlog = virtual_backlog(q, now);
+	__u64 spent = law_less(now, q->last_ns);
 
-	if (!backlog)
-		spent = law_min(spent, law_div((__u64)q->backlog * NS_PER_S, q->rate));
-	return (q->backlog + backlog) * spent / 2;
+	return virtual_area(q, spent, virtual_left(q, spent, virtual_drained(q, spent)));
 }
 
 /*
- * A packet of so many bytes, as so many segments, arrives. `rate`, bytes/s, is in force from now on. Another
- * processor's clock may be ahead: then no time has passed.
+ * A packet of so many bytes, as so many segments, arrives. `drain`: what drains in a ns, << FQ_DRAIN_SHIFT, from now on.
+ * Another processor's clock may be ahead: then no time has passed.
  */
-static inline __attribute__((always_inline)) void
-virtual_arrival(struct fq_queue *q, __u64 rate, __u32 limit, __u32 bytes, __u32 segments, __u64 now)
+static inline __attribute__((always_inline)) void virtual_arrival(struct fq_queue *q, __u64 drain,
+								  __u32 limit, __u32 bytes,
+								  __u32 segments, __u64 now)
 {
-	__u64 drained = virtual_drained(q, now), backlog = virtual_backlog(q, now), beyond;
+	__u64 spent = law_less(now, q->last_ns), drained = virtual_drained(q, spent);
+	__u64 backlog = virtual_left(q, spent, drained);
 
-	q->byte_ns += virtual_byte_ns(q, now);
-	q->rest = backlog ? drained % MILLIONTHS : 0;
-	q->rate = rate;
-	q->last_ns = law_max(q->last_ns, now);
+	q->byte_ns += virtual_area(q, spent, backlog);
+	q->rest = backlog ? drained & ((1 << FQ_DRAIN_SHIFT) - 1) : 0;
+	q->drain = drain;
+	q->last_ns += spent;
 	q->packets += segments;
 	q->bytes += bytes;
 	backlog += bytes;
-	beyond = law_less(backlog, limit);
-	q->drops += law_div(beyond * segments + bytes - 1, bytes);
-	q->backlog = backlog - beyond;
+	if (backlog > limit) {
+		q->drops += law_div((backlog - limit) * segments + bytes - 1, bytes);
+		backlog = limit;
+	}
+	q->backlog = backlog;
 }
 
 #endif

@@ -9,6 +9,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.programs.backlog import drain
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.law_spec import LawSpec
@@ -33,12 +34,18 @@ class Outcome(NamedTuple):
 
 
 def run(
-    host_queues: Any, kind: type[LawSpec], queue: FarQueue, rtt_us: int, flows: int, seconds: float = 1.0
+    host_queues: Any,
+    kind: type[LawSpec],
+    queue: FarQueue,
+    rtt_us: int,
+    flows: int,
+    seconds: float = 1.0,
+    known_us: int = 0,
 ) -> Outcome:
     """Flows that use their whole windows, of two segments at least: what they have under way beyond a round
-    trip stands in the hidden queue. Steps of T.
+    trip stands in the hidden queue. Steps of T. ``known_us``: the round trip that the law is told.
     """
-    spec = kind(base_rtt_us=rtt_us)
+    spec = kind(base_rtt_us=known_us or rtt_us)
     limit, rate = queue.limits(0)
     law, virtual = HostLaw(parameters(spec, QueueLimits("far", limit, rate))), layout.fq_queue()
     arrivals = layout.fq_arrivals()
@@ -54,10 +61,10 @@ def run(
         for _ in range(PARTS):
             now += step // PARTS
             part = ctypes.c_uint32(int(arrived / PARTS)), ctypes.c_uint32(1), ctypes.c_uint64(now)
-            given = ctypes.c_uint64(rate), ctypes.c_uint32(limit), *part
+            given = ctypes.c_uint64(drain(rate)), ctypes.c_uint32(limit), *part
             host_queues.host_virtual_arrival(ctypes.byref(virtual), *given)
             law.arrived(arrivals, int(arrived / PARTS))
-        law.limited(window // flows, window // flows, rtt_us * 1000, now)
+        law.limited(window // flows, window // flows, (known_us or rtt_us) * 1000, now)
         law.load(arrivals, virtual.backlog, now)
         law.tick(now, arrivals.length_ns, virtual.backlog, flows)
         if number > steps // 4:
@@ -91,3 +98,14 @@ def test_where_the_floors_alone_fill_the_line_it_is_full(host_queues: Any, kind:
     found = run(host_queues, kind, FarQueue("eth0", 6_250_000, 125_000), 1_000, 8)
     assert found.rate == pytest.approx(1.0, abs=0.001)
     assert found.hidden <= max(8 * 2 * 1460 - 6_250, 2 * 12_500)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_round_trip_that_is_longer_than_is_known_is_found_out(
+    host_queues: Any, kind: type[LawSpec]
+) -> None:
+    """As where packets wait for processors: 8 ms, of which the law knows 1."""
+    queue = FarQueue("eth0", 6_250_000, 125_000)
+    found = run(host_queues, kind, queue, 8_000, 4, seconds=4, known_us=1_000)
+    assert found.rate >= 0.97
+    assert found.hidden <= 12_500 and found.longest <= 125_000 / 4

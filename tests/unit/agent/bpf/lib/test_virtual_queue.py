@@ -12,10 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.backlog import believed
+from fairq_ryu.agent.programs.backlog import believed, drain
 
 S = 10**9
-RATE, LIMIT = 6_125_000, 125_000
+# A byte in 128 ns, which has no fraction in fixed point.
+RATE, LIMIT = 7_812_500, 125_000
+SHIFT = layout.CONSTANTS["FQ_DRAIN_SHIFT"]
 START = 10**12
 CHECK = layout.fq_queue_check()
 
@@ -33,7 +35,7 @@ class Virtual:
     def arrive(self, size: int, after: int = 0, segments: int = 1) -> None:
         self.now += after
         rest = ctypes.c_uint32(size), ctypes.c_uint32(segments), ctypes.c_uint64(self.now)
-        given_to_c = ctypes.c_uint64(self.rate), ctypes.c_uint32(self.limit), *rest
+        given_to_c = ctypes.c_uint64(drain(self.rate)), ctypes.c_uint32(self.limit), *rest
         self.library.host_virtual_arrival(ctypes.byref(self.state), *given_to_c)
 
     def backlog(self, after: int = 0) -> int:
@@ -49,10 +51,8 @@ def virtual(host_queues: Any) -> Virtual:
 
 
 def test_it_drains_at_its_rate_and_is_never_less_than_empty(virtual: Virtual) -> None:
-    virtual.arrive(61_250)
-    assert [virtual.backlog(ns) for ns in (0, S // 1000, S // 100 - 1, S // 100, S)] == [
-        *(61_250, 61_250 - 6_125, 1, 0, 0)
-    ]
+    virtual.arrive(1000)
+    assert [virtual.backlog(ns) for ns in (0, 127, 128, 127_999, 128_000, S)] == [1000, 1000, 999, 1, 0, 0]
 
 
 def test_what_arrives_below_the_rate_does_not_stand(virtual: Virtual) -> None:
@@ -63,23 +63,24 @@ def test_what_arrives_below_the_rate_does_not_stand(virtual: Virtual) -> None:
 
 
 def test_at_the_rate_of_the_line_it_grows_by_the_part_that_is_not_its_share(virtual: Virtual) -> None:
-    """1,000 frames at 50 Mbit/s, of which 98 % drain: a fiftieth of their bytes stands, and the last one."""
+    """1,000 frames, of which 98 % drain: a fiftieth of their bytes stands, and the last one."""
     for _ in range(1000):
-        virtual.arrive(1538, after=1538 * S // 6_250_000)
-    assert virtual.state.backlog == 1538 * 999 // 50 + 1538 + 1
+        virtual.arrive(1600, after=1600 * 128 * 98 // 100)
+    assert virtual.state.backlog == 1600 * 999 // 50 + 1600
 
 
 @given(
     packets=st.lists(st.tuples(st.integers(0, 10**6), st.integers(24, 65_000)), min_size=1, max_size=60),
-    rate=st.integers(12, 10**8).map(lambda thousands: 1000 * thousands),
+    rate=st.integers(12_500, 10**11),
 )
 def test_every_byte_has_drained_stands_or_has_overflowed(
     host_queues: Any, packets: list[tuple[int, int]], rate: int
 ) -> None:
     """Compared with exact arithmetic: nothing is lost between packets, however short the time is."""
     virtual, stood, beyond = Virtual(host_queues, rate=rate), Fraction(0), 0
+    drained = Fraction(drain(rate), 1 << SHIFT)
     for after, size in packets:
-        stood = max(Fraction(0), stood - Fraction(rate * after, S)) if virtual.state.last_ns else stood
+        stood = max(Fraction(0), stood - drained * after) if virtual.state.last_ns else stood
         before = virtual.backlog(after)
         assert 0 <= before - stood < 1
         virtual.arrive(size, after=after)
@@ -104,10 +105,10 @@ def test_its_integral_does_not_depend_on_how_often_it_is_worked_out(
 
 
 def test_its_integral_is_that_of_a_triangle_when_it_has_drained(virtual: Virtual) -> None:
-    virtual.arrive(61_250)
-    assert virtual.byte_ns(S // 100) == 61_250 * S // 100 // 2
-    assert virtual.byte_ns(S) == virtual.byte_ns(S // 100)
-    assert virtual.byte_ns(S // 200) == (61_250 + 30_625) * S // 200 // 2
+    virtual.arrive(1000)
+    assert virtual.byte_ns(128_000) == 1000 * 128_000 // 2
+    assert virtual.byte_ns(S) == virtual.byte_ns(128_000)
+    assert virtual.byte_ns(64_000) == (1000 + 500) * 64_000 // 2
 
 
 def test_what_is_beyond_the_limit_overflows_and_its_segments_count_as_dropped(virtual: Virtual) -> None:
@@ -134,14 +135,21 @@ def test_nothing_overflows_at_the_bounds(host_queues: Any, rate: int) -> None:
     virtual = Virtual(host_queues, rate=rate, limit=1 << 30)
     virtual.arrive(1 << 30)
     for after in (1, 8 * S - 1, 8 * S, 10**18):
-        drained = min(1 << 30, rate * after // S) if after < 8 * S else 1 << 30
+        drained = min(1 << 30, drain(rate) * after >> SHIFT) if after < 8 * S else 1 << 30
         assert virtual.backlog(after) == (1 << 30) - drained
         assert virtual.byte_ns(after) <= (1 << 30) * 8 * S
 
 
 def test_a_new_rate_holds_from_the_next_packet_on(virtual: Virtual) -> None:
-    virtual.arrive(61_250)
+    virtual.arrive(10_000)
     virtual.rate = 2 * RATE
-    virtual.arrive(1_000, after=S // 1000)
-    assert virtual.state.backlog == 61_250 - 6_125 + 1_000
-    assert virtual.backlog(S // 1000) == 61_250 - 6_125 + 1_000 - 2 * 6_125
+    virtual.arrive(1_000, after=128_000)
+    assert virtual.state.backlog == 10_000 - 1_000 + 1_000
+    assert virtual.backlog(128_000) == 10_000 - 2_000
+
+
+@pytest.mark.parametrize("rate", [60, 12_500, 6_125_000, 10**11])
+def test_a_rate_in_fixed_point_is_that_rate(rate: int) -> None:
+    """To half of the last place: a thousandth at 1 Mbit/s, and far less above."""
+    assert abs(Fraction(drain(rate) * S, 1 << SHIFT) - rate) <= max(30, rate / 1000)
+    assert drain(rate) > 0 and drain(0) == 0
