@@ -230,6 +230,8 @@ struct fq_dir {
 	__u8 pad;
 	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
+	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */
+	__u32 hole_to;   /* ... to this one; hole_from: nothing is missing */
 	__u32 pad3;
 	struct fq_round round;
 };
@@ -263,13 +265,14 @@ struct fq_port {
 	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
 	__u64 created;             /* connections that were entered in the flow map at the port */
 	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
-	__u64 malformed;           /* TCP packets left alone: truncated, bad lengths, fragments */
-	__u64 copies;              /* segments copied for controllers as they left by the port */
-	__u64 copies_suppressed;   /* those beyond the rate of the port or of the bridge */
-	__u64 copy_ns;             /* token bucket: until then its copies are paid */
-	__u64 seen_ns; /* last TCP packet of any kind; written while there are suspects */
-	__u32 ifindex; /* of the port in this slot; 0: the slot is free */
-	__u32 bridge;  /* number of its bridge among those of the agent; written by the agent */
+	__u64 lost_above; /* of a far queue: segments that came late, because they were lost there */
+	__u64 malformed;  /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u64 copies;     /* segments copied for controllers as they left by the port */
+	__u64 copies_suppressed; /* those beyond the rate of the port or of the bridge */
+	__u64 copy_ns;           /* token bucket: until then its copies are paid */
+	__u64 seen_ns;           /* last TCP packet of any kind; written while there are suspects */
+	__u32 ifindex;           /* of the port in this slot; 0: the slot is free */
+	__u32 bridge; /* number of its bridge among those of the agent; written by the agent */
 };
 
 /* A rule: written by the agent only. */
