@@ -204,11 +204,10 @@ struct fq_dir {
 	__u64 last_ns; /* last segment, CLOCK_MONOTONIC ns */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of its port's pool */
 	struct fq_place out; /* the port by which it leaves */
-	struct fq_place
-		far; /* the far queue of the port by which it arrives; slot FQ_NO_SLOT: that has none */
-	__u32 alt_ifindex; /* another port by which it left since it last left by that; 0: none */
-	__u32 alt_from;    /* seq_next when it first left by that port */
-	__u32 alt_epoch;   /* time bucket in which it first left by that port */
+	struct fq_place far; /* that by which it arrives; slot FQ_NO_SLOT: it has no far queue */
+	__u32 alt_ifindex;   /* another port by which it left since it last left by that; 0: none */
+	__u32 alt_from;      /* seq_next when it first left by that port */
+	__u32 alt_epoch;     /* time bucket in which it first left by that port */
 	__u32 pad2;
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
@@ -231,7 +230,7 @@ struct fq_dir {
 	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */
-	__u32 hole_to;   /* ... to this one; hole_from: nothing is missing */
+	__u32 hole_to;   /* ... to this one; the same: nothing is missing */
 	__u32 pad3;
 	struct fq_round round;
 };
