@@ -28,8 +28,9 @@ NETWORKS = (
     Network(100e9, 20, 1_000_000),
 )
 SHARE = 0.98
-MARK_NS = 80_000
-"""DCTCP's threshold, as the time in which the port sends it: 65 frames at 10 Gbit/s, as in its paper."""
+MARK_FRAMES = 20
+"""DCTCP's threshold, as its paper has it at 1 Gbit/s; where four fifths of what is on the way in a round trip
+are more, these, as its 65 frames are at 10 Gbit/s and 100 us."""
 
 
 class Far(Bottleneck):
@@ -98,7 +99,8 @@ class Dctcp(Bottleneck):
 def _port(network: Network, spec: LawSpec | None, far: bool) -> Bottleneck:
     place = network.rate, network.round_trip * 1000, network.buffer
     if spec is None:
-        return Dctcp(*place, threshold=int(network.rate / 8e9 * MARK_NS))
+        under_way = network.rate / 8e6 * network.round_trip
+        return Dctcp(*place, threshold=max(MARK_FRAMES * 1514, int(0.8 * under_way)))
     share = SHARE if far else 1
     law = switch_law(parameters(spec, QueueLimits("model", network.buffer, int(network.rate / 8 * share))))
     return (Far if far else Bottleneck)(*place, law)

@@ -11,12 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.program_run import LoadedProgram
+from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.host import HostPrograms
-from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.programs.program import FAR_PRIORITY, ProgramLimits
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.tc import INGRESS
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.laws.acdc import AcdcLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
@@ -93,6 +96,20 @@ def connect(window: LoadedProgram, indexes: list[int], client_port: int = 40000)
     return segment(2, 1, 501, 101, ACK | PSH, payload=1448, client_port=client_port)
 
 
+@contextmanager
+def _far_queue(datapath: BridgePrograms, lease: int) -> Iterator[LoadedProgram]:
+    """Port 2, by which the data of host 2 arrives, has a far queue with a law; its program at tc ingress."""
+    port = datapath.ports[2]
+    _, far = with_far_queues([port], {port.name: FarQueue(port.name, rate=1_250_000_000, buffer=1_000_000)})
+    datapath.add_port(far)
+    law = parameters(FairQLaw(), datapath.limits_of(far.ofport))
+    datapath.install_law(far.ofport, 2, law, lease)
+    datapath.install_rule(far.ofport, WindowRule(WindowKind.LAW, 2), lease, 1)
+    with LoadedProgram.attached(port.ifindex, FAR_PRIORITY, INGRESS) as program:
+        yield program
+    datapath.remove_port(far.ofport)
+
+
 def main() -> None:
     """Print the figures."""
     with (
@@ -138,6 +155,13 @@ def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram
         print(f"{f'ACK, {what}, already low':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
     took = cost(ours, data, to_1)
     print(f"{'data segment, law acdc':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
+    with _far_queue(datapath, lease) as arrives:
+        took = cost(arrives, data, to_2)
+        print(f"{'data arrives, far queue':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
+        took = cost(ours, data, to_1)
+        print(f"{'data segment, far queue':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
+        took = cost(ours, ack, to_2)
+        print(f"{'ACK, two laws, already low':33} {took:7.0f} ns a packet   {took - baseline:5.0f} ns more")
     # Single runs, because a window is lowered only once. Both figures include the cost of reading the clock.
     fresh = statistics.median(ours.run(ack, to_2).duration_ns for _ in range(2000))
     idle = statistics.median(empty.run(ack, to_2).duration_ns for _ in range(2000))

@@ -91,7 +91,7 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
         if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
             yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
         if port["queue"]["kind"] == "far":
-            text = "is a far queue: a virtual queue of what arrives; drops are what would not fit there"
+            text = "is a far queue: a virtual queue of what arrives; drops are segments that came again"
             yield f"port {port['ofport']} {text}"
         without = port["no_acks"]
         if without["total"]:

@@ -369,6 +369,52 @@ def forget_bucket(switch: Switch, flow: Connection) -> None:
     window.flows.set(key, entry)
 
 
+# Losses
+
+
+def test_segments_that_fill_a_gap_were_lost_above(switch: Switch, far: BridgePort) -> None:
+    flow = Connection(switch, client_mss=1000, server_mss=1000).open()
+    first = flow.client_isn + 1
+
+    def send(*numbers: int, payload: int = 1000) -> int:
+        for number in numbers:
+            flow.data(payload, seq=first + 1000 * number)
+        return switch.datapath.queue(far).drops
+
+    assert send(0, 1, 2) == 0
+    assert send(5, 6) == 0, "3 and 4 are missing; they may still come"
+    assert send(3) == 1
+    assert send(3) == 1, "once more: it was there"
+    assert send(4) == 2
+    assert send(4, 2, 5) == 2, "nothing is missing any more"
+    assert send(9, 12) == 2
+    assert send(7, payload=2000) == 4, "7 and 8, as one packet"
+    assert send(10, 11) == 6
+    assert send(13, 14) == 6
+
+
+def test_nothing_is_missing_before_what_was_seen_first(switch: Switch, far: BridgePort) -> None:
+    """Of a connection that was open before."""
+    flow = Connection(switch)
+    for number in (9, 10, 5):
+        flow.data(1000, seq=flow.client_isn + 1 + 1000 * number)
+        flow.ack(ack=flow.client_isn + 1)
+    assert switch.datapath.queue(far).drops == 0
+
+
+def test_a_new_connection_begins_without_gaps(switch: Switch, far: BridgePort) -> None:
+    flow = Connection(switch, client_mss=1000, server_mss=1000, sport=31000).open()
+    flow.data(1000, seq=flow.client_isn + 3001)
+    flow.data(0, seq=flow.client_isn + 4001, flags="FA")
+    flow.ack(ack=flow.client_isn + 1, flags="R", seq=flow.server_isn + 1)
+    again = Connection(
+        switch, client_mss=1000, server_mss=1000, sport=31000, client_isn=flow.client_isn + 1000
+    ).open()
+    again.data(1000)
+    again.data(1000, seq=again.client_isn + 1001)
+    assert switch.datapath.queue(far).drops == 0
+
+
 # Laws
 
 

@@ -203,11 +203,10 @@ struct fq_dir {
 	__u64 last_ns; /* last segment, CLOCK_MONOTONIC ns */
 	__u64 ruled_until; /* it has a rule of its own until then and takes no share of its port's pool */
 	struct fq_place out; /* the port by which it leaves */
-	struct fq_place
-		far; /* the far queue of the port by which it arrives; slot FQ_NO_SLOT: that has none */
-	__u32 alt_ifindex; /* another port by which it left since it last left by that; 0: none */
-	__u32 alt_from;    /* seq_next when it first left by that port */
-	__u32 alt_epoch;   /* time bucket in which it first left by that port */
+	struct fq_place far; /* that by which it arrives; slot FQ_NO_SLOT: it has no far queue */
+	__u32 alt_ifindex;   /* another port by which it left since it last left by that; 0: none */
+	__u32 alt_from;      /* seq_next when it first left by that port */
+	__u32 alt_epoch;     /* time bucket in which it first left by that port */
 	__u32 pad2;
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
@@ -229,6 +228,8 @@ struct fq_dir {
 	__u8 pad;
 	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
+	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */
+	__u32 hole_to;   /* ... to this one; the same: nothing is missing */
 	__u32 pad3;
 	struct fq_round round;
 };
@@ -262,13 +263,14 @@ struct fq_port {
 	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
 	__u64 created;             /* connections that were entered in the flow map at the port */
 	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
-	__u64 malformed;           /* TCP packets left alone: truncated, bad lengths, fragments */
-	__u64 copies;              /* segments copied for controllers as they left by the port */
-	__u64 copies_suppressed;   /* those beyond the rate of the port or of the bridge */
-	__u64 copy_ns;             /* token bucket: until then its copies are paid */
-	__u64 seen_ns; /* last TCP packet of any kind; written while there are suspects */
-	__u32 ifindex; /* of the port in this slot; 0: the slot is free */
-	__u32 bridge;  /* number of its bridge among those of the agent; written by the agent */
+	__u64 lost_above; /* of a far queue: segments that came late, because they were lost there */
+	__u64 malformed;  /* TCP packets left alone: truncated, bad lengths, fragments */
+	__u64 copies;     /* segments copied for controllers as they left by the port */
+	__u64 copies_suppressed; /* those beyond the rate of the port or of the bridge */
+	__u64 copy_ns;           /* token bucket: until then its copies are paid */
+	__u64 seen_ns;           /* last TCP packet of any kind; written while there are suspects */
+	__u32 ifindex;           /* of the port in this slot; 0: the slot is free */
+	__u32 bridge; /* number of its bridge among those of the agent; written by the agent */
 };
 
 /* A rule: written by the agent only. */

@@ -306,9 +306,11 @@ class BridgePrograms(BridgePorts):
 
     def queue(self, port: BridgePort) -> QueueState:
         """The queue of a port now. Its drops include those of the drop program, before the queue was full,
-        and those of queue laws.
+        and those of queue laws; those of a far queue are the segments that came late.
         """
         state = self.queues.state(port.ifindex)
+        if port.far is not None:
+            return state._replace(drops=int(self.window.port_state(port.ifindex).lost_above))
         by_laws = int(self.queue_laws.counts(port.ifindex).dropped)
         others = self.drops.dropped_before_full(port.ifindex) + by_laws
         return state._replace(drops=state.drops + others) if others else state

@@ -72,7 +72,9 @@ class PortRow(Row):
     )
     rate_bps: Count | None = described("rate of the port; 0: not known", "bit/s")
     drops: Count | None = described(
-        "packets that the queue has dropped, counted by the queue itself", "packets"
+        "packets that the queue has dropped, counted by the queue itself; of a far queue: segments that "
+        "filled a gap later",
+        "packets",
     )
     pool_bytes: Count | None = described("pool that is in force on the port; null: none", "bytes")
     window_bytes: Count | None = described(

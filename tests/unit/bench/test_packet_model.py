@@ -16,6 +16,10 @@ def law_of(name):
     return switch_law(parameters(specs(FAST)[name], QueueLimits("model", FAST.buffer, int(FAST.rate / 8))))
 
 
+def port_of(name):
+    return Bottleneck(FAST.rate, FAST.round_trip * 1000, FAST.buffer, law_of(name))
+
+
 def test_one_flow_on_an_empty_port_takes_its_time():
     port = Bottleneck(1e9, 200_000, 125_000, seed=0)
     flow = port.start(port.now, 5 * MSS)
@@ -37,7 +41,7 @@ def test_what_does_not_fit_is_dropped_and_sent_again():
 
 @pytest.mark.parametrize("name", ["fairq", "fairswitch", "las"])
 def test_the_queue_is_at_its_target_and_the_link_is_busy(name):
-    found = volleys(FAST, law_of(name))
+    found = volleys(FAST, port_of(name))
     target = 0.15 if name == "las" else 0.25
     assert found.queue == pytest.approx(target, abs=0.02)
     assert found.goodput > 0.99
@@ -45,7 +49,7 @@ def test_the_queue_is_at_its_target_and_the_link_is_busy(name):
 
 
 def test_las_serves_a_volley_sooner_than_fairq_and_its_last_mouse_no_later():
-    las, fairq = (volleys(FAST, law_of(name)) for name in ("las", "fairq"))
+    las, fairq = (volleys(FAST, port_of(name)) for name in ("las", "fairq"))
     assert las.mean < fairq.mean and las.p99 < fairq.p99
     assert las.drops == 0
 

@@ -17,7 +17,9 @@
 #include "../layout.h"
 #include "activity.h"
 #include "egress_port.h"
+#include "lost_above.h"
 #include "parse.h"
+#include "segment_size.h"
 #include "sequence.h"
 #include "window_maps.h"
 
@@ -77,6 +79,7 @@ static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, __u32 agreed
 	d->ruled_until = 0;
 	d->acked = 0;
 	d->round.ns = 0;
+	d->hole_from = d->hole_to = 0;
 	d->ack = ack;
 	d->edge = ack;
 }
@@ -172,6 +175,8 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 		return 0;
 	end = s->seq + s->payload + s->fin;
 	flags = own->flags;
+	if (own->far.ifindex && flags & FQ_SEQ && s->payload)
+		note_gap(s, own, own->seq_next, common_mss(s, peer, own));
 	if (flags & FQ_SEQ) {
 		ahead = advance(&own->seq_next, end);
 	} else {

@@ -107,15 +107,12 @@ __noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct
 	return steps;
 }
 
-/* The rule of a place; NULL: none with a lease. */
+/* The rule of a place; NULL: none with a lease. If its slot is another port's by now, place_steps() finds that out. */
 static __always_inline const struct fq_rule *place_rule(const struct fq_place *place, __u64 now)
 {
 	__u32 slot = place->slot;
-	const struct fq_rule *rule;
+	const struct fq_rule *rule = bpf_map_lookup_elem(&port_rules, &slot);
 
-	if (!port_of(place))
-		return NULL;
-	rule = bpf_map_lookup_elem(&port_rules, &slot);
 	return rule && rule->expires_ns > now ? rule : NULL;
 }
 
