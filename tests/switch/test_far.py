@@ -434,7 +434,7 @@ def test_its_law_ticks_when_packets_arrive(switch: Switch, far: BridgePort) -> N
     install(switch, far, FairQLaw(interval_us=1000))
     flow = Connection(switch, server_scale=0).open()
     assert switch.datapath.law_state(far.ofport).last_ns == 0
-    # They arrive faster than the queue drains, so that the pool, a quarter of the buffer at first, is lowered.
+    # They arrive faster than the queue drains, so the pool, a quarter of the buffer at first, is lowered.
     for _ in range(5000):
         arrive(switch, bytes(1500))
         time.sleep(0.001)
