@@ -19,6 +19,8 @@ from tests.support.own_machine import OwnMachine, cubic_allowed
 from tests.support.traces import mark_processes
 
 TESTS = pathlib.Path(__file__).parent
+# What tests copy and change.
+collect_ignore = ["data"]
 WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 mark_processes()

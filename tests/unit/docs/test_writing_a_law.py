@@ -14,7 +14,7 @@ from tests.support.documents import ROOT, blocks, read
 from tests.support.host_laws import WARNINGS
 
 EXAMPLE = ROOT / "tests/data/relay"
-FILES = sorted(str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.*"))
+FILES = sorted(str(path.relative_to(EXAMPLE)) for path in EXAMPLE.rglob("*.[hp]*") if path.suffix != ".pyc")
 PAGE = read("docs/writing-a-law.md")
 GENERIC = (
     "tests/unit/agent/bpf/laws/test_law.py",
