@@ -15,16 +15,19 @@ SHARE = 0.98
 """Of the rate, for the virtual queue."""
 BUFFER_S = 0.005
 """The buffer that a switch is taken to have for a port, as the time in which it drains, seconds."""
+LEAST_BUFFER, MOST_BUFFER = 1538, 1 << 30
+"""Bounds of the buffer, bytes: an Ethernet frame with all that it takes on the wire; TCP's largest window."""
 _SUFFIX = "@far"
-# Of OpenFlow, with a zero at the end.
-_NAME_BYTES = 15
+# OpenFlow has room for 15 bytes and a zero. The number of a network card is at the beginning of a name, that
+# of its port at the end.
+_HEAD_BYTES, _TAIL_BYTES = 6, 5
 
 
 @dataclass(frozen=True, slots=True)
 class FarQueue:
     """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link), ``buffer``
-    in bytes (0: what drains within :data:`BUFFER_S`). The virtual queue drains at the rate times ``share``,
-    so that it grows before the queue that it stands for.
+    in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). The virtual queue drains at the rate
+    times ``share``, so that it grows before the queue that it stands for.
     """
 
     port: str
@@ -37,7 +40,8 @@ class FarQueue:
         port in bits per second. (0, 0) if neither says a rate.
         """
         rate = self.rate or link // 8
-        return (self.buffer or int(rate * BUFFER_S)), int(rate * self.share)
+        drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0
+        return self.buffer or drained, int(rate * self.share)
 
 
 def is_far(number: int) -> bool:
@@ -46,5 +50,10 @@ def is_far(number: int) -> bool:
 
 
 def far_name(port: str) -> str:
-    """The name of a far queue: that of its port with a suffix, cut to what OpenFlow has room for."""
-    return port.encode()[: _NAME_BYTES - len(_SUFFIX)].decode("utf-8", "ignore") + _SUFFIX
+    """The name of a far queue: that of its port with a suffix. Of a name of more than 11 bytes it has the
+    first 6 and the last 5: OpenFlow has no room for more.
+    """
+    name = port.encode()
+    if len(name) > _HEAD_BYTES + _TAIL_BYTES:
+        name = name[:_HEAD_BYTES] + name[-_TAIL_BYTES:]
+    return name.decode("utf-8", "ignore") + _SUFFIX

@@ -52,7 +52,8 @@ class AgentBridge:
         self._lock = BridgeLock(name)
 
     def _changed(self, view: BridgeView | None) -> None:
-        self._loop.call_soon_threadsafe(self._views.put_nowait, view)
+        with contextlib.suppress(RuntimeError):  # the agent has ended, and its loop is closed
+            self._loop.call_soon_threadsafe(self._views.put_nowait, view)
 
     def watch(self) -> BridgeView:
         """Follow the bridge from now on. Raises :class:`UserError` as :meth:`BridgeWatcher.start`."""

@@ -187,7 +187,7 @@ class BridgeWatcher:
         self._first_view = threading.Event()
         self._view: BridgeView | None = None
 
-    def start(self, timeout: float = 5.0) -> BridgeView:
+    def start(self, timeout: float = 15.0) -> BridgeView:
         """Connect and return the first view.
 
         Raises :class:`UserError` if OVS does not answer within ``timeout`` seconds, or has no such bridge.
@@ -241,7 +241,8 @@ class BridgeWatcher:
                 if not seen or view != self._view:
                     self._view, seen = view, True
                     self._first_view.set()
-                    self._on_change(view)
+                    if not self._stop.is_set():
+                        self._on_change(view)
             poller = ovs.poller.Poller()
             idl.wait(poller)
             poller.timer_wait(500)

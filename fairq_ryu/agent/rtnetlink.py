@@ -1,5 +1,5 @@
 """Traffic control of an interface as the kernel tells it over netlink: the qdisc that carries filters at
-ingress and egress, the filters at egress, and which interfaces change. Each question takes some microseconds.
+ingress and egress, the filters there, and which interfaces change. Each question takes some microseconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILTER_MESSAGES = (_NEW_FILTER, 45)
 _ERROR, _DONE = 2, 3
 _REQUEST, _ACK, _ECHO, _DUMP = 1, 4, 8, 0x300
 _GROUP_TC = 1 << 3
-_INGRESS_PARENT, _EGRESS_PARENT = 0xFFFFFFF1, 0xFFFFFFF3
+_QDISC_PARENT, _INGRESS_PARENT, _EGRESS_PARENT = 0xFFFFFFF1, 0xFFFFFFF2, 0xFFFFFFF3
 _KIND, _OPTIONS, _CHAIN = 1, 2, 11
 _BPF_NAME = 7
 _HEAD = struct.Struct("=IHHII")
@@ -31,8 +31,8 @@ _BUFFER = 1 << 20
 _OWN = int.from_bytes(os.urandom(4), "little") | 1
 
 
-class EgressFilter(NamedTuple):
-    """A filter at tc egress. ``name``: of its eBPF program, "" for other kinds."""
+class AttachedFilter(NamedTuple):
+    """A tc filter. ``name``: of its eBPF program, "" for other kinds."""
 
     priority: int
     kind: str
@@ -44,16 +44,25 @@ def filter_qdisc(ifindex: int) -> str:
     egress as well, or ``ingress``; "": the interface has none, or has gone.
     """
     # Without NLM_F_ECHO the reply goes to listeners only.
-    for kind, body in _asked(_GET_QDISC, _REQUEST | _ACK | _ECHO, ifindex, _INGRESS_PARENT):
+    for kind, body in _asked(_GET_QDISC, _REQUEST | _ACK | _ECHO, ifindex, _QDISC_PARENT):
         if kind in _QDISC_MESSAGES:
             return _text(_attributes(body[_TCMSG.size :]).get(_KIND, b""))
     return ""
 
 
-def egress_filters(ifindex: int) -> list[EgressFilter]:
+def ingress_filters(ifindex: int) -> list[AttachedFilter]:
+    """The filters at ingress of an interface, in the order in which they run."""
+    return _filters(ifindex, _INGRESS_PARENT)
+
+
+def egress_filters(ifindex: int) -> list[AttachedFilter]:
     """The filters at egress of an interface with clsact, in the order in which they run."""
-    found: dict[int, EgressFilter] = {}
-    for kind, body in _asked(_GET_FILTER, _REQUEST | _DUMP, ifindex, _EGRESS_PARENT):
+    return _filters(ifindex, _EGRESS_PARENT)
+
+
+def _filters(ifindex: int, parent: int) -> list[AttachedFilter]:
+    found: dict[int, AttachedFilter] = {}
+    for kind, body in _asked(_GET_FILTER, _REQUEST | _DUMP, ifindex, parent):
         if kind != _NEW_FILTER:
             continue
         priority = _TCMSG.unpack_from(body)[4] >> 16
@@ -63,7 +72,7 @@ def egress_filters(ifindex: int) -> list[EgressFilter]:
         name = _text(_attributes(attributes.get(_OPTIONS, b"")).get(_BPF_NAME, b""))
         of_kind = _text(attributes.get(_KIND, b""))
         if priority not in found or name:
-            found[priority] = EgressFilter(priority, of_kind, name if of_kind == "bpf" else "")
+            found[priority] = AttachedFilter(priority, of_kind, name if of_kind == "bpf" else "")
     return [found[priority] for priority in sorted(found)]
 
 

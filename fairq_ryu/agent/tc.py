@@ -11,8 +11,9 @@ from fairq_ryu.agent import tcx
 from fairq_ryu.agent.bpf_info import program_id
 from fairq_ryu.agent.libbpf import BpfError, clear_log, error_code, failure
 from fairq_ryu.agent.qdisc import has_filters
-from fairq_ryu.agent.rtnetlink import filter_qdisc
+from fairq_ryu.agent.rtnetlink import egress_filters, filter_qdisc, ingress_filters
 from fairq_ryu.agent.tcx import TcxLink
+from fairq_ryu.errors import plain
 
 INGRESS = 1
 """Where a device hands packets to the stack of this machine."""
@@ -87,11 +88,14 @@ class _Attached(NamedTuple):
 class TcFilter:
     """One eBPF filter at tc egress of interfaces, or at ingress, at a fixed priority and handle. ``point`` is
     :data:`EGRESS` or :data:`INGRESS`.
+
+    ``program``: the name of its program, where others may use the priority; their filters stay. "": nobody
+    else uses it.
     """
 
-    def __init__(self, lib: Any, priority: int, handle: int = 1) -> None:
+    def __init__(self, lib: Any, priority: int, program: str = "") -> None:
         _declare(lib)
-        self._lib, self._priority, self._handle = lib, priority, handle
+        self._lib, self._priority, self._program, self._handle = lib, priority, program, 1
         self._attached: dict[int, _Attached] = {}
 
     def _hook(self, ifindex: int, point: int) -> _TcHook:
@@ -106,6 +110,9 @@ class TcFilter:
 
         Raises :class:`NoPlaceError` where only filters at ingress can be, else :class:`BpfError`.
         """
+        other = self._other(ifindex, point)
+        if other:
+            raise BpfError(f"a filter of others, {other}, is in the agent's place: give it another pref")
         hook = self._hook(ifindex, point)
         created = create and self._create_clsact(ifindex, hook)
         # The kernel would attach a filter for egress to the ingress qdisc, at ingress.
@@ -128,6 +135,18 @@ class TcFilter:
         if result != 0 and error_code(result) != errno.EEXIST:
             raise failure(f"cannot create a clsact qdisc on interface {ifindex}", error_code(result))
         return bool(result == 0)
+
+    def _other(self, ifindex: int, point: int) -> str:
+        """The filter of others in this place; "": there is none."""
+        if not self._program or self.is_there(ifindex):
+            return ""
+        for each in (ingress_filters if point == INGRESS else egress_filters)(ifindex):
+            # Before the colon libbpf writes the name of the program, behind it the id.
+            if each.priority == self._priority and each.name.partition(":")[0] != self._program:
+                side = "ingress" if point == INGRESS else "egress"
+                name = f" {plain(each.name)}" if each.name else ""
+                return f"{plain(each.kind)}{name} (pref {each.priority} at {side})"
+        return ""
 
     def is_there(self, ifindex: int) -> bool:
         """Whether the filter was attached, and nobody else has removed or replaced it since."""
@@ -153,7 +172,10 @@ class TcFilter:
 
     def detach(self, ifindex: int, point: int = EGRESS) -> None:
         """Detach. An interface that was deleted has lost its filter already, which is no error."""
+        other = self._other(ifindex, point)
         self._attached.pop(ifindex, None)
+        if other:
+            return
         hook, opts = self._hook(ifindex, point), self._opts()
         self._lib.bpf_tc_detach(ctypes.byref(hook), ctypes.byref(opts))
         clear_log()
@@ -174,8 +196,9 @@ class OwnFilter:
     agent had left one there; but not while others have filters on it.
     """
 
-    def __init__(self, lib: Any, priority: int) -> None:
-        self.filter = TcFilter(lib, priority)
+    def __init__(self, lib: Any, priority: int, program: str = "") -> None:
+        """As :class:`TcFilter`."""
+        self.filter = TcFilter(lib, priority, program)
         self._lib = lib
         self._own_clsact: set[int] = set()
         self._links: dict[int, TcxLink] = {}

@@ -7,12 +7,13 @@ Rates and sizes are written as tc(8) has them.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.far_queue import SHARE, FarQueue
+from fairq_ryu.far_queue import LEAST_BUFFER, MOST_BUFFER, SHARE, FarQueue, far_name
 
 FAR_QUEUES = "far_queues"
 _FORM = "write PORT = rate RATE buffer BYTES share PART, each of the three or none"
@@ -26,14 +27,21 @@ _RATES |= {f"{name}bps": float(size) for name, size in _PREFIXES.items()}
 _SIZES = {"": 1, "b": 1}
 _SIZES |= {f"{name}{b}": 2 ** (10 * power) for power, name in enumerate("kmg", 1) for b in ("", "b")}
 _LEAST_RATE, _MOST_RATE = 125_000, 100_000_000_000
-# The headers and the payload of one Ethernet frame; the largest window of TCP.
-_LEAST_BUFFER, _MOST_BUFFER = 1538, 1 << 30
 _LEAST_SHARE = 0.1
 T = TypeVar("T")
 
 
 def read_far_queues(where: str, lines: Mapping[str, str]) -> tuple[FarQueue, ...]:
     """The far queues of the section. Raises :class:`UserError`."""
+    named: dict[str, str] = {}
+    for port in lines:
+        name = far_name(port)
+        other = named.setdefault(name, port)
+        if other != port:
+            raise UserError(
+                f"{where}: [{FAR_QUEUES}] {port}: its far queue and that of {other} are both {name}",
+                "rename one of the interfaces, or take out the line of the one that is on another machine",
+            )
     return tuple(_read(f"{where}: [{FAR_QUEUES}] {port}", port, text) for port, text in lines.items())
 
 
@@ -73,7 +81,7 @@ def _value(where: str, named: Mapping[str, str], name: str, read: Callable[[str]
 
 _EXAMPLES = {
     "rate": "write it as tc does, for example 10gbit, from 1mbit to 800gbit",
-    "buffer": f"write it as tc does, for example 1000000 or 1mb, from {_LEAST_BUFFER} bytes to 1gb",
+    "buffer": f"write it as tc does, for example 1000000 or 1mb, from {LEAST_BUFFER} bytes to 1gb",
     "share": f"write a part of the rate, from {_LEAST_SHARE} to 1",
 }
 
@@ -85,7 +93,7 @@ def _rate(text: str) -> int:
 
 
 def _size(text: str) -> int:
-    return _within(_scaled(text, _SIZES, "a size"), _LEAST_BUFFER, _MOST_BUFFER)
+    return _within(_scaled(text, _SIZES, "a size"), LEAST_BUFFER, MOST_BUFFER)
 
 
 def _share(text: str) -> float:
@@ -99,7 +107,10 @@ def _scaled(text: str, units: Mapping[str, float], what: str) -> int:
     found = _NUMBER.fullmatch(text)
     if found is None or found[2].lower() not in units:
         raise ValueError(f"it is not {what}")
-    return round(float(found[1]) * units[found[2].lower()])
+    scaled = float(found[1]) * units[found[2].lower()]
+    if scaled == math.inf:
+        raise ValueError("it is too much")
+    return round(scaled)
 
 
 def _within(value: int, least: int, most: int) -> int:

@@ -142,7 +142,7 @@ class HostLaw:
 
     def arrived(self, arrivals: Any, size: int) -> None:
         """Bytes arrive for a virtual queue; ``arrivals`` is its ``fq_arrivals``."""
-        self.library.fq_host_arrivals_count(ctypes.byref(arrivals), size)
+        self.library.fq_host_arrivals_count(ctypes.byref(arrivals), ctypes.c_uint64(size))
 
     def load(self, arrivals: Any, backlog: int, now_ns: int) -> None:
         """A tick is due: work out the integral of the queue that the law is told of, ``length_ns``."""

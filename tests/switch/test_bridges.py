@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from bench.program_run import LoadedProgram
 from fairq_ryu.agent import layout, unanswered_flows
+from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort
@@ -21,6 +22,7 @@ from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.channel import flow_changes, flow_records
 from fairq_ryu.channel.flow_changes import ChangeRequest
 from fairq_ryu.channel.segment_copies import SegmentMatch
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import FlowKey, WindowKind, WindowRule
 from fairq_ryu.packet.tcp_build import Addressing
 from tests.switch import packets
@@ -113,6 +115,29 @@ def test_each_bridge_lists_what_leaves_by_its_ports(joined: Joined) -> None:
         )
         found += flow_records.decode_reply(changes.records)
         assert [(each.key, each.port, each.wscale) for each in found] == [(key, 1, 7)] * 2
+
+
+def test_a_port_that_moves_has_its_far_queue_when_the_other_bridge_has_let_go(joined: Joined) -> None:
+    """The bridge to which it moves may be the first to see it."""
+    inner, outer, slots = joined.inner, joined.outer, joined.inner.window.slots
+    queues = {"in1": FarQueue("in1", rate=12_500, buffer=125_000)}
+    port, far = with_far_queues([joined.ports["in1"]], queues)
+    moved, far_moved = with_far_queues([replace(port, ofport=2)], queues)
+    free = len(slots._free)
+    inner.add_port(far)
+    for each, why in ((moved, "still a port"), (far_moved, "still the far queue")):
+        with pytest.raises(BpfError, match=f"{why} of another bridge"):
+            outer.add_port(each)
+    inner.remove_port(far.ofport)
+    with pytest.raises(BpfError, match="its port is still one of another bridge"):
+        outer.add_port(far_moved)
+    inner.remove_port(port.ofport)
+    assert len(slots._free) == free + 1
+    outer.add_port(moved)
+    outer.add_port(far_moved)
+    assert outer.queue(far_moved).packets == 0 and outer.window.bridge_of(far.ifindex) == outer.number
+    outer.remove_port(far_moved.ofport)
+    assert len(slots._free) == free
 
 
 def test_copies_are_those_of_the_bridge_that_wants_them(joined: Joined) -> None:

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 from bench.program_run import UNSPEC, LoadedProgram, Segments
-from fairq_ryu.agent import tcx
+from fairq_ryu.agent import layout, tcx
 from fairq_ryu.agent.far_ports import far_id, with_far_queues
 from fairq_ryu.agent.law_table import parameters
-from fairq_ryu.agent.libbpf import load_library
+from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
@@ -42,6 +42,7 @@ NEAR, FAR_UP = DOWN, FAR | UP
 QUEUE = FarQueue("p1", rate=12_500, buffer=125_000, share=1.0)
 HEADERS = 14 + 20 + 20
 OVERHEAD = 24
+WAITING_SHIFT = layout.CONSTANTS["FQ_WAITING_SHIFT"]
 
 
 @pytest.fixture
@@ -159,6 +160,23 @@ def test_no_packet_is_lost_that_arrives_on_several_processors_at_once(
     assert counted(switch, far) == (number, number * (len(frame) + OVERHEAD))
 
 
+@pytest.mark.parametrize("waiting", [30_000, (1 << WAITING_SHIFT) - 1])
+def test_what_another_processor_has_left_behind_drains_until_the_next_packet(
+    switch: Switch, waiting: int
+) -> None:
+    """10 ms are enough for all that the queue holds."""
+    for port in with_queue(switch, FarQueue("p1", rate=10_000_000, buffer=100_000, share=1.0)):
+        frame, queues, key = bytes(1500), switch.datapath.queues.queues, c_uint32(port.ifindex)
+        arrive(switch, frame)
+        state = queues.get(key)
+        state.waiting = 3 << WAITING_SHIFT | waiting
+        queues.set(key, state)
+        time.sleep(0.011)
+        arrive(switch, frame)
+        assert queues.get(key).backlog == 1500 + OVERHEAD
+        assert counted(switch, port) == (5, 2 * (1500 + OVERHEAD) + waiting)
+
+
 def test_the_queue_drains_between_packets_and_is_bounded(switch: Switch) -> None:
     for port in with_queue(switch, FarQueue("p1", rate=10_000_000, buffer=3000, share=0.5)):
         frame = bytes(12) + EXPERIMENTAL.to_bytes(2, "big") + bytes(1462)  # 1,500 bytes
@@ -226,6 +244,58 @@ def test_what_a_dead_agent_has_left_is_removed(switch: Switch) -> None:
         switch.datapath.host.far.add_port(switch.ports[DOWN].ifindex)
         assert run("tc", "filter", "show", "dev", "p2", "ingress") == ""
         assert TcFilter(load_library(), FAR_PRIORITY).attached_program(ifindex, INGRESS)
+
+
+def test_a_filter_of_others_in_its_place_stays(switch: Switch) -> None:
+    data, ifindex = switch.datapath, switch.ports[UP].ifindex
+    theirs = TcFilter(load_library(), FAR_PRIORITY)
+    refusal = r"a filter of others, bpf .*\(pref 250 at ingress\), is in the agent's place"
+
+    def attached() -> str:
+        return run("tc", "filter", "show", "dev", "p1", "ingress")
+
+    with LoadedProgram.empty() as other:
+        theirs.attach(ifindex, other._fd, INGRESS)
+        before = attached()
+        data.host.far.add_port(ifindex)
+        with pytest.raises(BpfError, match=refusal):
+            next(with_queue(switch, QUEUE))
+        assert attached() == before and not data.has_port(FAR_UP)
+        theirs.detach(ifindex, INGRESS)
+        for _ in with_queue(switch, QUEUE):
+            theirs.attach(ifindex, other._fd, INGRESS)
+            with pytest.raises(BpfError, match=refusal):
+                data.host.restore_filters(ifindex)
+        assert attached() == before
+        theirs.detach(ifindex, INGRESS)
+
+
+@pytest.mark.parametrize("what", ["no room", "no limits"])
+def test_of_a_far_queue_that_cannot_be_nothing_is_left(
+    switch: Switch, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    data = switch.datapath
+    _, far = with_far_queues([switch.ports[UP]], {"p1": QUEUE})
+    data.add_port(far)
+    data.observe(far.ofport, True)  # it stays so
+    data.remove_port(far.ofport)
+
+    def refuse(*_: object) -> None:
+        raise BpfError("no limits")
+
+    with monkeypatch.context() as broken:
+        if what == "no room":
+            broken.setattr(data.window.slots, "_free", [])
+        else:
+            broken.setattr(data.host.far, "set_limits", refuse)
+        with pytest.raises(BpfError, match="watched already" if what == "no room" else what):
+            data.add_port(far)
+    window = data.window
+    for each in (window.slots, window._bridges, window._observed, window._far):
+        assert far.ifindex not in each
+    assert run("tc", "filter", "show", "dev", "p1", "ingress") == ""
+    for port in with_queue(switch, QUEUE):
+        assert data.has_port(port.ofport)
 
 
 def test_a_far_queue_needs_its_port(switch: Switch) -> None:

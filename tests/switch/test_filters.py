@@ -21,7 +21,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
-from fairq_ryu.agent.rtnetlink import EgressFilter, egress_filters, filter_qdisc
+from fairq_ryu.agent.rtnetlink import AttachedFilter, egress_filters, filter_qdisc
 from fairq_ryu.agent.tc import INGRESS_QDISC, NO_PLACE, TcFilter
 from fairq_ryu.model import Thresholds
 from tests.switch import packets
@@ -371,7 +371,7 @@ def test_what_netlink_tells(ports: dict[int, BridgePort]) -> None:
     with agent(ports):
         add_filter("p1", ends=True)
         other, own = egress_filters(index)
-        assert other == EgressFilter(7, "bpf")
+        assert other == AttachedFilter(7, "bpf")
         assert (own.priority, own.kind, own.name.partition(":")[0]) == (WINDOW_PRIORITY, "bpf", "fq_egress")
 
 

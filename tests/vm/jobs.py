@@ -66,8 +66,8 @@ SHORT = [
 LONG = [
     *SHORT,
     _job("make setup, doctor", 5, "make setup", ".venv/bin/fairq doctor", datapath="kernel"),
-    _job("make demo", 25, "make demo", datapath="kernel"),
-    _job("make demo", 25, _NO_KERNEL_DATAPATH, "make demo", datapath="userspace"),
+    _job("make demo", 60, "make demo", datapath="kernel"),
+    _job("make demo", 60, _NO_KERNEL_DATAPATH, "make demo", datapath="userspace"),
     _job("tests/switch", 75, "make setup", f"{_PYTEST} tests/switch", datapath="kernel"),
     _job("tests/e2e, chosen", 60, "make setup", _E2E, datapath="kernel"),
     _job("tests/e2e, chosen", 60, _NO_KERNEL_DATAPATH, "make setup", _E2E, datapath="userspace"),

@@ -32,7 +32,8 @@ struct {
 
 /*
  * Packets arrive on several processors at once. One of them writes the queue at a time; what the others have is added by
- * the next that does. That costs half as much as a lock, and nobody waits.
+ * the next that does. That costs half as much as a lock, and nobody waits. What the last one has left behind is added
+ * with the next packet, and has drained until then as what stood in the queue.
  */
 static __always_inline bool begin(struct fq_queue *q, __u32 bytes, __u32 segments)
 {
@@ -69,7 +70,7 @@ int fq_arrives(struct __sk_buff *skb)
 	struct fq_queue_config *cfg;
 	const struct fq_far_queue *far;
 	const struct fq_law *law;
-	__u64 now, waiting;
+	__u64 now, waiting, earlier = 0;
 
 	if (!q)
 		return TC_ACT_UNSPEC;
@@ -84,12 +85,15 @@ int fq_arrives(struct __sk_buff *skb)
 	if (!begin(q, bytes, segments))
 		return TC_ACT_UNSPEC;
 	waiting = take_waiting(q);
-	bytes += waiting & WAITING_BYTES;
-	segments += waiting >> FQ_WAITING_SHIFT;
+	if (waiting) {
+		earlier = waiting & WAITING_BYTES;
+		virtual_arrival(q, q->drain, far->limit, earlier, waiting >> FQ_WAITING_SHIFT,
+				q->last_ns);
+	}
 	now = bpf_ktime_get_ns();
 	law = cfg->laws ? law_in(slot, now) : NULL;
 	virtual_arrival(q, far->drain, far->limit, bytes, segments, now);
-	arrivals_count(&q->arrivals, bytes);
+	arrivals_count(&q->arrivals, earlier + bytes);
 	if (q->peak_epoch != cfg->peak_epoch) {
 		q->peak_epoch = cfg->peak_epoch;
 		q->peak = 0;
@@ -98,7 +102,7 @@ int fq_arrives(struct __sk_buff *skb)
 		q->peak = q->backlog;
 	if (law && law_less(now, q->arrivals.ns) >= law->interval_ns) {
 		arrivals_tick(law, &q->arrivals, q->backlog, now);
-		run_law(q, id, law->gain_q16 ? q->arrivals.length_ns : q->byte_ns);
+		run_law(q, id);
 	}
 	if (cfg->thresholds)
 		report_crossing(q, id);

@@ -190,7 +190,7 @@ static __always_inline struct fq_queue *account(struct Qdisc *q, const struct ne
 	if (cfg->thresholds)
 		report_crossing(st, ifindex);
 	if (cfg->laws)
-		run_law(st, ifindex, st->byte_ns);
+		run_law(st, ifindex);
 	return st;
 }
 

@@ -50,7 +50,11 @@ class BridgePorts:
         observed = port.ofport in self._observed
         if port.far is not None:
             self.host.add_far_queue(port.ifindex, self.number, observed)
-            self.host.far.set_limits(port.ifindex, far_limits(port))
+            try:
+                self.host.far.set_limits(port.ifindex, far_limits(port))
+            except BaseException:
+                self.host.remove_far_queue(port.ifindex)
+                raise
         else:
             self.host.add_port(port.ifindex, self.number, observed)
         self._ports[port.ofport] = port

@@ -19,6 +19,8 @@ from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.tc import INGRESS, OwnFilter
 
+_PROGRAM = "fq_arrives"
+
 
 class FarProgram(FilterProgram):
     """``far.bpf.o`` at tc ingress of ports with a far queue. They have entries in the maps of
@@ -28,7 +30,7 @@ class FarProgram(FilterProgram):
     def __init__(self, lib: Any, window: WindowProgram, queues: QueueProgram, max_ports: int) -> None:
         super().__init__(lib)
         self._window, self._queues, self._max_ports = window, queues, max_ports
-        self.filter = OwnFilter(lib, FAR_PRIORITY)
+        self.filter = OwnFilter(lib, FAR_PRIORITY, _PROGRAM)
 
     def load(self) -> None:
         """Nothing: :meth:`start` loads the program."""
@@ -55,7 +57,7 @@ class FarProgram(FilterProgram):
         try:
             self._queues.add_port(known)
             self._far_queues.set(c_uint32(self._window.slots[known]), layout.fq_far_queue())
-            self.filter.attach(port_index(known), loaded.program_fd("fq_arrives"), INGRESS)
+            self.filter.attach(port_index(known), loaded.program_fd(_PROGRAM), INGRESS)
         except BaseException:
             self._queues.remove_port(known)
             self._window.remove_far(known)

@@ -157,8 +157,14 @@ class HostPrograms:
         """Keep the far queue with this id, of a port on which the programs run. Raises :class:`BpfError`;
         then there is none.
         """
-        if port_index(known) not in self._taken:
+        port = port_index(known)
+        # As with ports: the second step of a move may be seen first.
+        if known in self.window.slots:
+            raise BpfError("it is still the far queue of another bridge")
+        if port not in self._taken:
             raise BpfError("its port is not watched")
+        if self.window.bridge_of(port) != bridge:
+            raise BpfError("its port is still one of another bridge")
         self.far.start(known, bridge, observed)
 
     def remove_far_queue(self, known: int) -> None:
@@ -210,11 +216,10 @@ class HostPrograms:
         """
         # It makes the clsact qdisc. Without one, the others are off: they have no other place.
         restored = self.window.filter.restore(ifindex)
-        restored |= self.far.filter.restore(ifindex)
         for each in (self.turn_program, self.queue_laws, self.drops):
             with contextlib.suppress(NoPlaceError):
                 restored |= each.filter.restore(ifindex)
-        return restored
+        return restored | self.far.filter.restore(ifindex)
 
     def programs_before(self, ifindex: int) -> tuple[str, ...]:
         """The programs of others that a packet meets at egress before those of the agent."""

@@ -19,7 +19,9 @@ class PortSlots:
         return self._slots[ifindex]
 
     def take(self, ifindex: int) -> int:
-        """A free slot, for this port. Raises :class:`BpfError` if there is none."""
+        """A free slot, for this port. Raises :class:`BpfError` if there is none, or if it has one."""
+        if ifindex in self._slots:
+            raise BpfError(f"port {ifindex} has a slot already")
         if not self._free:
             raise BpfError(
                 f"{len(self._slots)} ports and transmit queues are watched already, as many as the setting "

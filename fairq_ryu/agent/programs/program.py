@@ -15,7 +15,9 @@ from fairq_ryu.agent.turn_queue import CAPACITY
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
 WINDOW_PRIORITY = 0xFA17
-# At ingress: before others, who may take packets away that have waited in the far queue all the same.
+# At ingress: before other filters, which may take packets away that have waited in the far queue as well.
+# Hardware, ingress policing, XDP and tcx come before all filters. Others may use this priority: the name of
+# the program tells which filter is the agent's.
 FAR_PRIORITY = 0xFA
 # A packet that waits for its turn is not recorded before it leaves.
 TURN_PRIORITY = WINDOW_PRIORITY - 1

@@ -277,22 +277,29 @@ class WindowProgram(FilterProgram):
 
     def add_far(self, known: int, bridge: int, observed: bool) -> None:
         """A port of a bridge has a far queue, known by this id: its rules and laws apply to ACKs of data that
-        arrives by that port. Raises :class:`BpfError`.
+        arrives by that port. Raises :class:`BpfError`; then there is none.
         """
         self.set_bridge(known, bridge)
         self.observe(known, observed)
-        self._take_slot(known, known)
+        try:
+            self._take_slot(known, known)
+        except BaseException:
+            self._forget_far(known)
+            raise
         self._far.add(known)
         self._write_config()
 
     def remove_far(self, known: int) -> None:
         """The far queue with this id has gone."""
         self._clear_slot(known)
+        self._forget_far(known)
+        self._write_config()
+
+    def _forget_far(self, known: int) -> None:
         self._far.discard(known)
         self._active.pop(known, None)
         self._observed.discard(known)
         self._bridges.pop(known, None)
-        self._write_config()
 
     def set_vlan(self, ifindex: int, vlan: int) -> None:
         """The VLAN of frames that leave by a port without a tag; 0: none."""

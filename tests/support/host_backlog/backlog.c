@@ -12,7 +12,7 @@ __u64 host_byte_ns(const struct fq_queue *q, const struct fq_queue_check *c, __u
 	return believed_byte_ns(q, c, now);
 }
 
-void host_virtual_arrival(struct fq_queue *q, __u64 drain, __u32 limit, __u32 bytes, __u32 segments,
+void host_virtual_arrival(struct fq_queue *q, __u64 drain, __u32 limit, __u64 bytes, __u32 segments,
 			  __u64 now)
 {
 	virtual_arrival(q, drain, limit, bytes, segments, now);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from fairq_ryu.agent import ovsdb
 from fairq_ryu.agent.watched_ports import WindowDevice, joined_bridges
+from fairq_ryu.errors import UserError
 from fairq_ryu.port_settings import PortSettings, VlanMode
 
 DELIVERS = "it hands packets to this machine, without a queue"
@@ -199,3 +201,37 @@ def test_bridges_that_patch_ports_join():
 
 def patch(name: str, peer: str) -> SimpleNamespace:
     return bond(name, interface(1, "patch", name=name, options={"peer": peer}))
+
+
+class LateIdl:
+    """A database that answers when it is told to."""
+
+    change_seqno = 1
+
+    def __init__(self) -> None:
+        self.tables = {"Bridge": SimpleNamespace(rows={})}
+        self.answers = threading.Event()
+
+    def run(self) -> None:
+        self.answers.wait()
+
+    def has_ever_connected(self) -> bool:
+        return True
+
+    def wait(self, poller: Any) -> None:
+        poller.immediate_wake()
+
+    def close(self) -> None:
+        pass
+
+
+def test_an_answer_after_the_time_for_it_is_told_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The agent has ended then, and its event loop is closed."""
+    idl, told = LateIdl(), []
+    monkeypatch.setattr(ovsdb, "_connect", lambda remote: idl)
+    watcher = ovsdb.BridgeWatcher("s1", told.append, remote="tcp:127.0.0.1:1")
+    with pytest.raises(UserError, match="does not answer"):
+        watcher.start(timeout=0.01)
+    idl.answers.set()
+    watcher._thread.join()
+    assert told == [] and watcher._first_view.is_set()

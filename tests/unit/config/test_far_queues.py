@@ -50,6 +50,8 @@ def test_a_line_is_read_as_tc_reads_rates_and_sizes(tmp_path: Path, text: str, w
         ("eth0 = rate 1tbit", "rate 1tbit: it is too much"),
         ("eth0 = buffer 1000", "buffer 1000: it is too little"),
         ("eth0 = buffer 2gb", "buffer 2gb: it is too much"),
+        (f"eth0 = rate {'9' * 309}gbit", f"rate {'9' * 309}gbit: it is too much"),
+        (f"eth0 = buffer {'9' * 308}gb", f"buffer {'9' * 308}gb: it is too much"),
         ("eth0 = buffer -5", "buffer -5: it is not a size"),
         ("eth0 = share 0", "share 0: it is not such a part"),
         ("eth0 = share 1.5", "share 1.5: it is not such a part"),
@@ -64,6 +66,15 @@ def test_a_wrong_line_is_refused_whole(tmp_path: Path, line: str, says: str) -> 
     port = line.partition(" =")[0]
     assert refused.value.message.endswith(f"fairq.conf: [far_queues] {port}: {says}")
     assert refused.value.remedy
+
+
+def test_two_far_queues_with_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        load(tmp_path, "enp131s0f0np0 =", "eth0 =", "enp131s1f0np0 =")
+    assert refused.value.message.endswith(
+        "[far_queues] enp131s1f0np0: its far queue and that of enp131s0f0np0 are both enp131f0np0@far"
+    )
+    assert "rename" in (refused.value.remedy or "")
 
 
 def test_a_section_with_a_similar_name_is_no_foreign_one(tmp_path: Path) -> None:
@@ -87,7 +98,21 @@ def test_what_is_not_said_follows_from_the_link() -> None:
     assert FarQueue("eth0").limits(0) == (0, 0)
 
 
+@pytest.mark.parametrize(("rate", "buffer"), [(1, 1538), (307_600, 1538), (307_800, 1539), (10**12, 1 << 30)])
+def test_a_buffer_that_is_not_said_is_within_the_bounds(rate: int, buffer: int) -> None:
+    """They are those of a line."""
+    assert FarQueue("eth0", rate=rate, share=1.0).limits(0) == (buffer, rate)
+
+
 def test_numbers_and_names_of_far_queues() -> None:
     assert is_far(FAR | 1) and not is_far(1) and not is_far(0xFFFFFFFE)
     assert far_name("eth0") == "eth0@far"
-    assert far_name("enp129s0f0np0") == "enp129s0f0n@far"
+    assert far_name("enp129s0f0n") == "enp129s0f0n@far"
+    assert far_name("enp129s0f0np0") == "enp129f0np0@far"
+    assert far_name("\N{GREEK SMALL LETTER ALPHA}" * 7) == "\N{GREEK SMALL LETTER ALPHA}" * 5 + "@far"
+
+
+def test_the_ports_of_a_card_have_far_queues_with_names_of_their_own() -> None:
+    ports = [f"enp{card}s0f{part}np{port}" for card in (1, 131, 132) for part in (0, 1) for port in (0, 1)]
+    names = [far_name(port) for port in ports]
+    assert len(set(names)) == len(ports) and max(len(name.encode()) for name in names) <= 15

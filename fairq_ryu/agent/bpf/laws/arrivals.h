@@ -30,7 +30,7 @@
 #define ARRIVALS_MOST    4    /* the load is at most this */
 
 /* Bytes arrive. */
-static inline __attribute__((always_inline)) void arrivals_count(struct fq_arrivals *a, __u32 bytes)
+static inline __attribute__((always_inline)) void arrivals_count(struct fq_arrivals *a, __u64 bytes)
 {
 	a->bytes = law_min(a->bytes + bytes, 1ULL << 32);
 }
@@ -39,10 +39,17 @@ static inline __attribute__((always_inline)) void arrivals_count(struct fq_arriv
 static inline __attribute__((always_inline)) void
 arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u64 now)
 {
-	__u64 elapsed = law_min(law_less(now, a->ns), NS_PER_S), settle, load, length;
+	__u64 elapsed = law_less(now, a->ns), settle, load, length;
 
 	if (!elapsed)
 		return;
+	/* No law ran, or nothing arrived: what has been counted is not the load of now. */
+	if (elapsed > NS_PER_S) {
+		a->load_q16 = 0;
+		a->bytes = 0;
+		a->ns = now;
+		return;
+	}
 	settle = law_div(ARRIVALS_FRAMES * ARRIVALS_FRAME * NS_PER_S, p->rate);
 	settle = law_min(law_max(settle, p->base_rtt_ns), NS_PER_S);
 	load = law_div(law_min(a->bytes * NS_PER_S / elapsed, ARRIVALS_MOST * p->rate) << 16,

@@ -94,7 +94,7 @@ __u32 fq_host_acked(const struct fq_law *p, struct fq_law_flow *f, const struct 
 	return law_acked(p, f, in);
 }
 
-void fq_host_arrivals_count(struct fq_arrivals *a, __u32 bytes)
+void fq_host_arrivals_count(struct fq_arrivals *a, __u64 bytes)
 {
 	arrivals_count(a, bytes);
 }

@@ -56,7 +56,8 @@ LAW_INLINE void law_segment(struct fq_law_state *st, __u32 one, __u32 other, __u
 LAW_INLINE bool law_tick(const struct fq_law *p, struct fq_law_state *st,
 			 const struct fq_law_input *in)
 {
-	__u64 elapsed = in->now_ns - st->last_ns;
+	__u64 elapsed = in->now_ns - st->last_ns, area = in->byte_ns - st->byte_ns;
+	bool behind = area >> 63;
 	__u32 ticks;
 
 	/* Another processor may have written a time to a state that was cleared for this law: only a pool shows that
@@ -69,14 +70,14 @@ LAW_INLINE bool law_tick(const struct fq_law *p, struct fq_law_state *st,
 		st->queue = in->backlog;
 	} else {
 		/* Another processor's clock, or reading, may be behind: this one counts with the next tick. The
-		 * integral of the queue wraps. */
-		if (in->now_ns <= st->last_ns || (in->byte_ns - st->byte_ns) >> 63 ||
-		    elapsed < p->interval_ns)
+		 * integral of the queue wraps. One that stays behind for a second is that of another queue. */
+		if (in->now_ns <= st->last_ns || elapsed < p->interval_ns ||
+		    (behind && elapsed <= NS_PER_S))
 			return false;
 		ticks = law_min(law_max(law_div(elapsed, p->interval_ns), 1), MOST_TICKS);
 		if (ticks > 2)
 			st->late++;
-		st->queue = law_min((in->byte_ns - st->byte_ns) / elapsed, MAX_POOL);
+		st->queue = law_min(behind ? in->backlog : area / elapsed, MAX_POOL);
 		st->limited_by = FQ_LIMITED_BY_QUEUE;
 #define TICK(number, tick) LAW_CALL(number, tick(p, st, in, ticks))
 		LAWS_WITH_TICK(TICK) if (p->gain_q16) pool_tick(p, st, in, ticks);

@@ -12,8 +12,8 @@
 #include "activity.h"
 #include "port_maps.h"
 
-/* Run the law of a port if it is due. `byte_ns`: the integral of the queue that it is told of. */
-static __noinline int run_law(struct fq_queue *st, __u32 ifindex, __u64 byte_ns)
+/* Run the law of a port if it is due. One with a pool is told of a virtual queue as laws/arrivals.h says. */
+static __noinline int run_law(struct fq_queue *st, __u32 ifindex)
 {
 	struct fq_law_input in = {};
 	struct fq_law_state *state;
@@ -37,7 +37,7 @@ static __noinline int run_law(struct fq_queue *st, __u32 ifindex, __u64 byte_ns)
 	if (!cfg || !port || !cfg->bucket_ns)
 		return 0;
 	epoch = in.now_ns / cfg->bucket_ns;
-	in.byte_ns = byte_ns;
+	in.byte_ns = st->drain && law->law.gain_q16 ? st->arrivals.length_ns : st->byte_ns;
 	in.backlog = st->backlog;
 	in.flows = counted_flows(port, SHARING, epoch);
 	in.young = counted_flows(port, YOUNG, epoch);

@@ -5,7 +5,7 @@
  * switch above (Kunniyur and Srikant's AVQ; the phantom queues of HULL, NSDI 2012).
  *
  *   between packets -> it drains at the rate, exactly: what is less than a byte counts the next time
- *   a packet        -> its bytes are added; beyond the limit they overflow, and the packet counts as dropped
+ *   a packet        -> its bytes are added; beyond the limit they overflow
  *
  * Neither map nor clock: compiles for eBPF and for the host. The twin in Python is fairq_ryu/agent/programs/backlog.py.
  */
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) __u64 virtual_byte_ns(const struct 
  * Another processor's clock may be ahead: then no time has passed.
  */
 static inline __attribute__((always_inline)) void virtual_arrival(struct fq_queue *q, __u64 drain,
-								  __u32 limit, __u32 bytes,
+								  __u32 limit, __u64 bytes,
 								  __u32 segments, __u64 now)
 {
 	__u64 spent = law_less(now, q->last_ns), drained = virtual_drained(q, spent);
@@ -77,12 +77,7 @@ static inline __attribute__((always_inline)) void virtual_arrival(struct fq_queu
 	q->last_ns += spent;
 	q->packets += segments;
 	q->bytes += bytes;
-	backlog += bytes;
-	if (backlog > limit) {
-		q->drops += law_div((backlog - limit) * segments + bytes - 1, bytes);
-		backlog = limit;
-	}
-	q->backlog = backlog;
+	q->backlog = law_min(backlog + bytes, limit);
 }
 
 #endif

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, settings, strategies
 
 from fairq_ryu.agent import layout
 from fairq_ryu.laws.fairq import FairQLaw
@@ -139,6 +139,18 @@ def test_a_law_goes_on_when_the_integral_of_the_queue_wraps():
     assert law.state.queue == 20_000
     # The reading of another processor that is behind still changes nothing.
     assert not law.tick(SECOND + 2 * 10**6, before, 20_000, 1)
+
+
+@settings(max_examples=200)
+@given(parameters(), strategies.integers(-(2**63), 2**63 - 1))
+def test_a_law_ticks_after_a_second_at_the_latest_whatever_the_integral_is(values, ahead):
+    """Another program may tell it of another queue."""
+    law = HostLaw(fq_law(**values))
+    law.tick(SECOND, 0, 0, 1)
+    now = SECOND + max(SECOND, law.parameters.interval_ns) + 1
+    assert law.tick(now, ahead % 2**64, 1000, 1)
+    assert law.state.queue == (min(ahead // (now - SECOND), MOST) if ahead >= 0 else 1000)
+    assert not law.tick(now + SECOND, (ahead - 1) % 2**64, 1000, 1), "the reading may only be late"
 
 
 def test_a_state_that_was_cleared_begins_anew():

@@ -60,7 +60,7 @@ def run(
         arrived = min(queue.rate, window * 10**6 / rtt_us) * step / NS
         for _ in range(PARTS):
             now += step // PARTS
-            part = ctypes.c_uint32(int(arrived / PARTS)), ctypes.c_uint32(1), ctypes.c_uint64(now)
+            part = ctypes.c_uint64(int(arrived / PARTS)), ctypes.c_uint32(1), ctypes.c_uint64(now)
             given = ctypes.c_uint64(drain(rate)), ctypes.c_uint32(limit), *part
             host_queues.host_virtual_arrival(ctypes.byref(virtual), *given)
             law.arrived(arrivals, int(arrived / PARTS))
