@@ -15,7 +15,7 @@ from bench.laws import Network, volleys
 from bench.packet_model import MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
-from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
@@ -101,8 +101,8 @@ def _port(network: Network, spec: LawSpec | None, far: bool) -> Bottleneck:
     if spec is None:
         under_way = network.rate / 8e6 * network.round_trip
         return Dctcp(*place, threshold=max(MARK_FRAMES * 1514, int(0.8 * under_way)))
-    share = SHARE if far else 1
-    law = switch_law(parameters(spec, QueueLimits("model", network.buffer, int(network.rate / 8 * share))))
+    kind, share = (FAR_KIND, SHARE) if far else ("model", 1)
+    law = switch_law(parameters(spec, QueueLimits(kind, network.buffer, int(network.rate / 8 * share))))
     return (Far if far else Bottleneck)(*place, law)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_objects import LawObjects, refused
-from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.turn_room import frame_of
@@ -53,6 +53,14 @@ def syn_allowance(spec: LawSpec, limit: int) -> int:
     return spec.syn_allowance + (limit // frame_of(_SEGMENT) if turns else 0)
 
 
+def room(limits: QueueLimits) -> int:
+    """The bytes for which a law may count on the buffer of a port. A far queue has an eighth less: into the
+    queue above goes more than what is counted here, such as answers to handshakes, and what is on its way
+    while windows shrink.
+    """
+    return limits.limit - limits.limit // 8 if limits.kind == FAR_KIND else limits.limit
+
+
 def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_law``. ``limits`` has a buffer and a rate."""
     target = spec.target(limits.limit)
@@ -62,7 +70,7 @@ def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
         rate=limits.rate,
         interval_ns=spec.interval_us * 1000,
         base_rtt_ns=spec.base_rtt_us * 1000,
-        limit=limits.limit,
+        limit=room(limits),
         target=target,
         gain_q16=max(1, min(65535, gain)) if spec.loop_gain else 0,
         young_bytes=spec.young_below,

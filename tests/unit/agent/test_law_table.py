@@ -13,7 +13,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import LawTable, parameters
 from fairq_ryu.agent.libbpf import BpfError
-from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.agent.status import rule_row
 from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import flowmod, framing, oxm, window_law
@@ -292,6 +292,14 @@ def test_the_parameters_are_worked_out_from_buffer_and_rate() -> None:
     trim = parameters(FairSwitchLaw(), LIMITS)
     assert (layout.own("fairswitch_law", trim).trim_step, trim.gain_q16) == (40, 0)
     assert layout.own("iqm_law", parameters(IqmLaw(), LIMITS)).calm == 25_000
+
+
+def test_a_far_queue_keeps_an_eighth_of_its_buffer_for_what_is_not_counted() -> None:
+    far, here = (
+        parameters(FAIRQ, dataclasses.replace(LIMITS, kind=kind)) for kind in (FAR_KIND, LIMITS.kind)
+    )
+    assert (far.limit, here.limit) == (109_375, 125_000)
+    assert far.target == here.target, "the target is a part of the whole buffer"
 
 
 def test_acdc_cannot_govern_a_far_queue(data: FakeDatapath) -> None:
