@@ -12,6 +12,7 @@ from fairq_ryu.experiments.workloads.common.counts import Counts
 from fairq_ryu.experiments.workloads.common.measurement import Measurement
 from fairq_ryu.experiments.workloads.common.transfers import finish_transfers
 
+
 class LongFlow(NamedTuple):
     """A flow without end; ``sender`` and ``receiver`` are hosts."""
 

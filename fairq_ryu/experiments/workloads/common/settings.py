@@ -73,6 +73,11 @@ def round_timeout_s() -> Any:
     )
 
 
+def repeats() -> Any:
+    """Number of runs."""
+    return setting("number of runs of all flows, one run after the other", low=1, high=1000, default=10)
+
+
 def floor() -> Any:
     """Whether the volleys alone are measured, too."""
     return setting(

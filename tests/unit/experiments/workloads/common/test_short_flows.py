@@ -15,8 +15,6 @@ def test_a_short_flow_belongs_to_the_phase_in_which_it_was_due():
     """Not to that in which a slow machine starts it, or in which it ends."""
     dues = [9, 10, 15, 19, 20]
     started = [{"id": due, "due_ns": due, "start_ns": due + 6} for due in dues]
-    found = short_figures(
-        started, {9: 15, 10: 10**6 + 16, 15: 2 * 10**6 + 21, 19: None, 20: 26}, (10, 20)
-    )
+    found = short_figures(started, {9: 15, 10: 10**6 + 16, 15: 2 * 10**6 + 21, 19: None, 20: 26}, (10, 20))
     assert (found["count"], found["unfinished"]) == (3, 1)
     assert (found["fct_ms"]["count"], found["fct_ms"]["mean"]) == (2, 1.5)
