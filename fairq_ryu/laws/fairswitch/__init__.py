@@ -11,8 +11,8 @@ from fairq_ryu.law_spec import LawSpec, parameter
 
 @dataclass(frozen=True, slots=True)
 class FairSwitchLaw(LawSpec):
-    """The target divided by the number of flows, and a trim that follows the queue in steps, as in the code of
-    the card; or a window that follows the queue by Algorithm 1, as in the text of the paper.
+    """The target divided by the number of flows, and a trim that follows the queue in steps, as in the code
+    of the card; or a window that follows the queue by Algorithm 1, as in the text of the paper.
     """
 
     kind: ClassVar[int] = 2
@@ -20,7 +20,7 @@ class FairSwitchLaw(LawSpec):
     has_pool: ClassVar[bool] = True
 
     increments: int = parameter(
-        0, "H", 0, 64, "M of Algorithm 1, intervals between two updates; 0: the law is that of the card's code"
+        0, "H", 0, 64, "M of Algorithm 1, intervals between two updates; 0: the law of the card's code"
     )
 
     def own(self, limit: int, rate: int) -> Mapping[str, int]:

@@ -1,9 +1,9 @@
-"""FairSwitch, FairQ's prototype in hardware: each flow has the target divided by the number of flows, which then
-follows the queue.
+"""FairSwitch, FairQ's prototype in hardware: each flow has the target divided by the number of flows, and
+more or less as the queue is long.
 
 Abdelmoniem and Bensaou built FairQ into a NetFPGA card. Their text says that it runs Algorithm 1. Its code
-(Verilog) does not: there the window of a flow is ``max(2048, target / n) + trim``, and the trim follows the queue
-in steps of fixed size. The switch runs either: ``law.h``.
+(Verilog) does not: there the window of a flow is ``max(2048, target / n) + trim``, and the trim follows the
+queue in steps of fixed size. The switch runs either: ``law.h``.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ class Mark(QueuePolicy):
             "fraction",
             0.0,
             "",
-            "K as a fraction of the buffer, in place of threshold (0: threshold counts). Set it where buffers "
-            "differ; FairSwitch's card has 0.25.",
+            "K as a fraction of the buffer, in place of threshold (0: threshold counts). Set it where "
+            "buffers differ; FairSwitch's card has 0.25.",
             0,
             1,
         ),

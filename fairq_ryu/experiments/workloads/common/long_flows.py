@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.testbed import Testbed
-from fairq_ryu.experiments.traffic.workers import RunError, Worker, ask_all
+from fairq_ryu.experiments.traffic.workers import RunError, ask_all
 from fairq_ryu.experiments.workloads.common.counts import Counts
 from fairq_ryu.experiments.workloads.common.measurement import Measurement
 from fairq_ryu.experiments.workloads.common.transfers import finish_transfers

@@ -65,9 +65,9 @@ class ShortFlows:
 def short_figures(
     started: Sequence[Mapping[str, Any]], done_ns: Mapping[int, int | None], phase_ns: tuple[int, int]
 ) -> dict[str, Any]:
-    """The short flows that were due in the phase, its end excluded: ``count``, ``unfinished``, and ``fct_ms``,
-    the summary of the times from connect() to the last byte of those that have finished (None: none).
-    ``done_ns``: by number, when the last byte of each has arrived (None: it has not).
+    """The short flows that were due in the phase, its end excluded: ``count``, ``unfinished``, and
+    ``fct_ms``, the summary of the times from connect() to the last byte of those that have finished (None:
+    none). ``done_ns``: by number, when the last byte of each has arrived (None: it has not).
     """
     # By when they were due: a flow that the machine starts late, or that ends late, belongs to its phase.
     begin, end = phase_ns

@@ -51,8 +51,8 @@ def pairs_figures(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def joined(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The figures of one policy from those at each rate. Those of the queue and of the processors have no mean
-    over rates: those of the highest rate stand for them, but drops are those of all.
+    """The figures of one policy from those at each rate. Those of the queue and of the processors have no
+    mean over rates: those of the highest rate stand for them, but drops are those of all.
     """
     if len(steps) == 1:
         return dict(steps[0])

@@ -35,8 +35,8 @@ class PairsScenario(Scenario):
         "size of the short flow", unit="bytes", low=64, high=1_000_000_000, example=25_000
     )
     short_after_s: float = setting(
-        "the long flow starts at a random time in the first second, and the short one at a random time in the "
-        "second that begins here",
+        "the long flow starts at a random time in the first second, and the short one at a random time in "
+        "the second that begins here",
         unit="s",
         low=0,
         high=3600,

@@ -12,9 +12,9 @@ Each stage is measured without its first ``settle_s`` s. Goodput is payload at t
       jain_flows        over those of the flows that have started
     goodput_mbit, goodput_sum_mbit, jain, jain_flows   of the last stage, in which all flows run
     flow_goodput_mbit   of each flow in the last stage, tenant after tenant
-    members           of each tenant: name, hosts (their names), flows, goodput_mbit in the last stage, share of
-                      that of all tenants, and over all stages retransmissions and rto_timeouts of its sockets
-                      (timeouts null before 6.7)
+    members           of each tenant: name, hosts (their names), flows, goodput_mbit in the last stage, its
+                      share of that of all tenants, and over all stages retransmissions and rto_timeouts of
+                      its sockets (timeouts null before 6.7)
     lost_share        packets lost at the bottleneck, for want of room or by its queue law, over those and all
                       that passed it, from the first measured moment to the last; null without an agent
     short             null without short flows, or those due in that time, as `common.short_flows` has them

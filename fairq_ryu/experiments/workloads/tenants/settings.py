@@ -45,8 +45,8 @@ class TenantsScenario(shared.ShortScenario):
         example=(1, 1),
     )
     staged: bool = setting(
-        "each tenant starts with one flow, and one more starts with each stage until it has all; no: there is "
-        "one stage, and all flows start with it",
+        "each tenant starts with one flow, and one more starts with each stage until it has all; no: there "
+        "is one stage, and all flows start with it",
         default=False,
     )
     stage_s: float = setting("duration of a stage", unit="s", low=0.2, high=3600, default=60.0)
@@ -54,8 +54,8 @@ class TenantsScenario(shared.ShortScenario):
         "time at the beginning of each stage that is not measured", unit="s", low=0, high=3600, default=10.0
     )
     receiver_delays_ms: tuple[float, ...] = setting(
-        "delay added to the round trips of each receiver, in addition to rtt_ms; there are as many receivers; "
-        "only with topology dumbbell",
+        "delay added to the round trips of each receiver, in addition to rtt_ms; there are as many "
+        "receivers; only with topology dumbbell",
         unit="ms",
         low=0,
         high=1000,

@@ -258,7 +258,8 @@ def test_the_code_counts_and_averages_nothing():
 @pytest.mark.parametrize("flows", [2, 8, 12])
 @pytest.mark.parametrize("rtt", [0.001, 0.004])
 def test_the_queue_of_the_text_settles_at_the_target(flows, rtt):
-    loop = ClosedLoop(HostLaw(in_force(FairSwitchLaw(increments=8, base_rtt_us=round(rtt * 1e6)))), flows, rtt)
+    law = FairSwitchLaw(increments=8, base_rtt_us=round(rtt * 1e6))
+    loop = ClosedLoop(HostLaw(in_force(law)), flows, rtt)
     loop.run(4)
     assert loop.mean_queue(0.5) == pytest.approx(31_250, rel=0.05)
     assert max(loop.queues[-2500:]) < 2 * 31_250
