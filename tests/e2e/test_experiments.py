@@ -265,7 +265,7 @@ def test_tenants_stage_after_stage(tmp_path):
     figures = found["tenants"]
     assert [stage["flows"] for stage in figures["stages"]] == [[1, 1], [1, 2], [1, 3]]
     assert [stage["from_s"] for stage in figures["stages"]] == [0.0, 1.2, 2.4]
-    assert all(stage["seconds"] >= 0.7 for stage in figures["stages"])
+    assert all(0 < stage["seconds"] < 1.2 for stage in figures["stages"])
     assert all(min(stage["goodput_mbit"]) > 0 for stage in figures["stages"])
     one, two = figures["members"]
     assert (one["hosts"], two["hosts"]) == (["h1"], ["h2", "h3"])
