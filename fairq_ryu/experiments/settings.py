@@ -212,7 +212,12 @@ class Scenario:
 
     @property
     def priorities(self) -> Mapping[str, int]:
-        """The hosts whose flows have another priority within their tenant than 1."""
+        """The sending hosts whose flows have another priority within their tenant than 100."""
+        return {}
+
+    @property
+    def dscp_priorities(self) -> Mapping[int, int]:
+        """The same priorities by the DSCP that these flows have in their packets."""
         return {}
 
     @property

@@ -105,14 +105,20 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
 
 
 def tenants(scenario: Scenario) -> str:
-    """The sections of the configuration that name the hosts of each tenant by their addresses."""
+    """The sections of the configuration that name the hosts of each tenant by their addresses, and the
+    priorities of flows.
+    """
     if not scenario.tenants:
         return ""
     address = addresses(make_topology(scenario))
-    return "".join(
+    sections = [
         f"[tenant.{name}]\nhosts = {' '.join(address[host] for host in hosts)}\n"
         for name, hosts in scenario.tenants.items()
-    )
+    ]
+    if scenario.dscp_priorities:
+        pairs = " ".join(f"{dscp}:{priority}" for dscp, priority in scenario.dscp_priorities.items())
+        sections.append(f"[tenants]\ndscp = {pairs}\n")
+    return "".join(sections)
 
 
 def addresses(topology: Any) -> dict[str, str]:

@@ -100,6 +100,14 @@ def test_the_configuration_names_the_hosts_of_each_tenant(tmp_path: Path) -> Non
         "[tenant.tenant2]",
         "hosts = 10.0.0.2 10.0.0.3 10.0.0.4",
     ]
+    (asked,) = config_files(scenario.load("short-beside-long"), tmp_path, None)
+    loader.load([asked])
+    assert asked.read_text().splitlines()[-4:] == [
+        "[tenant.tenant1]",
+        "hosts = 10.0.0.1 10.0.0.2",
+        "[tenants]",
+        "dscp = 46:400",
+    ]
     (asked,) = config_files(scenario.load("incast"), tmp_path, None)
     assert "tenant" not in asked.read_text()
 

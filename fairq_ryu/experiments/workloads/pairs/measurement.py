@@ -10,7 +10,7 @@ from fairq_ryu.experiments.workloads.common.measurement import Measurement, Prog
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.common.volleys import LEAD_S, VolleyRunner
 from fairq_ryu.experiments.workloads.pairs import figures
-from fairq_ryu.experiments.workloads.pairs.settings import LONG, SHORT, PairsScenario
+from fairq_ryu.experiments.workloads.pairs.settings import LONG, SHORT, SHORT_DSCP, PairsScenario
 
 PAUSE_S = 1.0
 """Time between two pairs: then queues are empty, and the controller knows that all flows have ended."""
@@ -58,7 +58,7 @@ class PairsMeasurement(Measurement[PairsScenario]):
         starts = self._random.random(), scenario.short_after_s + self._random.random()
         sizes = scenario.long_bytes, scenario.short_bytes
         flows = [
-            Flow(source, 0, size, self._random.getrandbits(32))
+            Flow(source, 0, size, self._random.getrandbits(32), dscp=SHORT_DSCP if source == SHORT else 0)
             for source, size in zip((LONG, SHORT), sizes, strict=True)
         ]
         began = time.monotonic()

@@ -12,6 +12,8 @@ from fairq_ryu.experiments.workloads.common import settings as shared
 LEAST_BUFFER = 1514
 LONG, SHORT = 0, 1
 """Places of the flows' hosts among the senders."""
+SHORT_DSCP = 46
+"""Of the short flows' packets, so that a switch can tell them apart."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +45,11 @@ class PairsScenario(Scenario):
         default=5.0,
     )
     short_priority: int = setting(
-        "priority of the short flow's host where a policy or the hosts share by priority; that of the long "
-        "flow's host is 1",
+        "priority of the short flow within its tenant, where a policy or the hosts share by priority; that "
+        "of the long flow is 100",
         low=1,
-        high=100,
-        default=1,
+        high=1000,
+        default=100,
     )
     repeats: int = shared.repeats()
     round_timeout_s: float = shared.round_timeout_s()
@@ -61,6 +63,11 @@ class PairsScenario(Scenario):
     def priorities(self) -> Mapping[str, int]:
         """That of the short flow's host."""
         return {self.plan.senders(self.senders)[SHORT]: self.short_priority}
+
+    @property
+    def dscp_priorities(self) -> Mapping[int, int]:
+        """That of the short flow's packets."""
+        return {SHORT_DSCP: self.short_priority}
 
     def at(self, rate_mbit: float) -> PairsScenario:
         """The scenario of this rate alone."""

@@ -26,9 +26,9 @@ def test_a_buffer_holds_a_frame_at_least():
 
 
 def test_both_flows_are_of_one_tenant_and_the_short_one_has_the_priority():
-    chosen = scenario.load("short-beside-long", {"short_priority": "7"})
+    chosen = scenario.load("short-beside-long", {"short_priority": "700"})
     assert chosen.tenants == {"tenant1": ("h1", "h2")}
-    assert chosen.priorities == {"h2": 7}
+    assert chosen.priorities == {"h2": 700} and chosen.dscp_priorities == {46: 700}
 
 
 def test_other_workloads_run_in_one_step():
