@@ -8,7 +8,7 @@ Each stage is measured without its first ``settle_s`` s. Goodput is payload at t
       flows             number of flows of each tenant that have started
       goodput_mbit      of each tenant
       goodput_sum_mbit
-      jain              Jain's index over the goodputs of the tenants
+      jain              Jain's index over the goodputs of the tenants; null with one tenant
       jain_flows        over those of the flows that have started
     goodput_mbit, goodput_sum_mbit, jain, jain_flows   of the last stage, in which all flows run
     flow_goodput_mbit   of each flow in the last stage, tenant after tenant
@@ -55,7 +55,7 @@ def stage_figures(stage: Stage, running: Sequence[TenantFlow], names: Sequence[s
         "flows": [len(of_tenant[name]) for name in names],
         "goodput_mbit": goodputs,
         "goodput_sum_mbit": sum(goodputs),
-        "jain": stats.jain(goodputs),
+        "jain": stats.jain(goodputs) if len(goodputs) > 1 else None,
         "jain_flows": stats.jain(each),
     }
 

@@ -14,7 +14,8 @@ def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) ->
     """Goodput of each tenant in the last stage."""
 
     def label(policy: Policy) -> str:
-        return f": Jain's index {policy[_NAME]['jain']:.3f}"
+        jain = policy[_NAME]["jain"]
+        return "" if jain is None else f": Jain's index {jain:.3f}"
 
     bars(axes, shown, lambda policy: policy[_NAME]["goodput_mbit"], label)
     members = shown[0].figures[_NAME]["members"]
@@ -25,7 +26,8 @@ def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) ->
 
 
 def _has_stages(policy: Policy) -> Any:
-    return policy.get(_NAME) and len(policy[_NAME]["stages"]) > 1
+    found = policy.get(_NAME)
+    return found and found["jain"] is not None and len(found["stages"]) > 1
 
 
 def _fairness(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) -> None:

@@ -61,6 +61,12 @@ def test_one_to_four_shares_have_the_index_of_the_paper():
     assert figures.stage_figures(stage, flows, list(TENANTS))["jain"] == pytest.approx(0.735, abs=5e-4)
 
 
+def test_one_tenant_is_not_fair_or_unfair():
+    stage = Stage(0.0, counts(0, 0, 0), counts(1, 1000, 3000))
+    found = figures.stage_figures(stage, FLOWS[1:2], ["tenant2"])
+    assert found["jain"] is None and found["jain_flows"] == 1.0
+
+
 @pytest.mark.parametrize(
     ("rounds", "share"),
     [
