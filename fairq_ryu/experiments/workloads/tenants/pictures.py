@@ -45,7 +45,7 @@ def _fairness(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) ->
             label=each.name,
         )
     axes.set_ylim(0, 1.05)
-    axes.set_xlabel("start of the stage [s]")
+    axes.set_xlabel("time [s]")
     axes.set_ylabel("Jain's index over tenants")
     axes.legend()
 
