@@ -77,9 +77,9 @@ class QueueLawSpec(Parameters):
         """The :class:`Variant`, for reports; 0: the law has none."""
         return 0
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """What the law acts on now; ``state`` as in the maps (``fq_queue_law_state``), ``own`` the law's part
-        of it (``struct NAME_state``; None: it has none).
+        of it (``struct NAME_state``; None: it has none), ``limit`` the port's buffer, bytes.
         """
         return Limits.NOTHING
 

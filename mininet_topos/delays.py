@@ -2,7 +2,8 @@
 
 Kernels without netem cannot delay packets. So a small program (`delayline/delayline.c`) delays every frame to
 a sending host by the whole round-trip time. Only this direction is delayed: it carries ACKs, which are few
-and small, and the round-trip time is the same. The kernel forwards the host's own frames.
+and small, and the round-trip time is the same. The kernel forwards the host's own frames. Receivers whose
+round trips differ (`DumbbellTopo`) have lines, too, which delay data.
 """
 
 from __future__ import annotations

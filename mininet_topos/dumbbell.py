@@ -6,6 +6,7 @@ mn --custom mininet_topos/dumbbell.py --topo dumbbell,8 --switch fairq --control
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 # `mn --custom` runs this file by exec, with no package and no __file__ around it; the code object knows where
@@ -37,23 +38,30 @@ class DumbbellTopo(Topo):
         right: int | None = None,
         cc: str = "cubic",
         rtt: float = 0,
+        right_rtts: Sequence[float] | None = None,
     ) -> None:
         """``n``: number of hosts on the left; ``right``: on the right (default ``n``); ``rate`` (Mbit/s) and
         ``buffer`` (bytes) of both ends of the link between the switches; ``cc``: congestion control of every
-        host; ``rtt``: delay added to each round trip of a host on the left, ms.
+        host; ``rtt``: delay added to each round trip of a host on the left, ms; ``right_rtts``: a further
+        delay of each host on the right, in order, whose frames are data (none for those that are not listed).
         ``ValueError`` if one of them is out of bounds.
         """
         shape = Dumbbell(n, n if right is None else right)
         check_queue(rate, buffer)
         self.line = line = DelayLine(rtt)
+        self.right_lines = [DelayLine(each) for each in right_rtts or ()]
+        offloads = False if any(each.rtt for each in (line, *self.right_lines)) else None
+        lines = dict(zip(shape.receivers, self.right_lines, strict=False)) | dict.fromkeys(
+            shape.sources, line
+        )
         number = 0
         for dpid, (switch, count) in enumerate((("left", shape.n), ("right", shape.right)), 1):
             # There are no loops, so without a controller the switches may forward as learning switches.
             self.addSwitch(switch, dpid=f"{dpid:016x}", failMode="standalone")
             for port in range(1, count + 1):
                 number += 1
-                host = self.addHost(f"h{number}", cls=FairQHost, cc=cc, offloads=line.offloads)
-                link = line.options() if host in shape.sources else {"cls": ShallowLink}
+                host = self.addHost(f"h{number}", cls=FairQHost, cc=cc, offloads=offloads)
+                link = lines[host].options() if host in lines else {"cls": ShallowLink}
                 self.addLink(host, switch, port1=0, port2=port, **link)
         self.addLink(
             "left", "right", port1=shape.n + 1, port2=shape.right + 1,

@@ -144,13 +144,22 @@ class Agent:
                 os.close(fd)
         service_manager.keep(self._host.window.heritage)
         # Other agents may have run on these bridges, or this one with another bridge first.
-        left = [kept_flows.take(status.flows_path(name)) for name in self.options.bridges]
+        paths = [status.flows_path(name) for name in self.options.bridges]
+        left = {path: kept_flows.take(path) for path in paths}
+        for path, each in left.items():
+            if each.dropped:
+                log.warning("the flows in %s are not taken over: %s", path, each.dropped)
+        if self._host.window.not_inherited:
+            reason = self._host.window.not_inherited
+            log.warning("the flows of an agent that died are not taken over: %s", reason)
         views = [bridge.view for bridge in self._bridges]
         ports = {port.ifindex for view in views for port in view.ports}
         ports |= {device.ifindex for view in views for device in view.devices}
         if inherited:
             log.info("took over %d flows from an agent that died", inherited)
-        elif entered := sum(self._host.window.enter_flows(*each, ports) for each in left):
+        elif entered := sum(
+            self._host.window.enter_flows(each.keys, each.flows, ports) for each in left.values()
+        ):
             log.info("took over %d flows from the agent that ended", entered)
         return True
 

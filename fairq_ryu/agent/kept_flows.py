@@ -11,12 +11,12 @@ the program then judges its segments as those of a connection that has used anot
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import struct
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from fairq_ryu.agent import layout
 
@@ -53,20 +53,35 @@ def write(path: Path, keys: bytes, flows: bytes) -> None:
         raise
 
 
-def take(path: Path) -> tuple[bytes, bytes]:
-    """Read the file and remove it. Returns keys and flows; none if there is no file, or none that fits."""
-    data = b""
-    with contextlib.suppress(OSError):
+class Left(NamedTuple):
+    """What an agent has left: ``keys`` and ``flows`` as `write` takes them."""
+
+    keys: bytes = b""
+    flows: bytes = b""
+    dropped: str = ""
+    """why the flows of a file are not taken over; "": they are, or there is no file"""
+
+
+def take(path: Path) -> Left:
+    """Read the file and remove it. Nothing is taken over of one that does not fit."""
+    try:
         data = path.read_bytes()
         path.unlink()
+    except FileNotFoundError:
+        return Left()
+    except OSError as error:
+        return Left(dropped=f"it cannot be read: {error.strerror}")
     if len(data) < _HEAD.size:
-        return b"", b""
+        return Left(dropped="it is not whole")
     version, key_size, flow_size, count, written_ns, boot_id = _HEAD.unpack_from(data)
+    ours = layout.CONSTANTS["FQ_LAYOUT_VERSION"]
     middle = _HEAD.size + count * _KEY
-    fits = (
-        (version, key_size, flow_size) == (layout.CONSTANTS["FQ_LAYOUT_VERSION"], _KEY, _FLOW)
-        and len(data) == middle + count * _FLOW
-        and boot_id == _boot_id()
-        and 0 <= _now_ns() - written_ns <= _MAX_AGE_NS
-    )
-    return (data[_HEAD.size : middle], data[middle:]) if fits else (b"", b"")
+    if (version, key_size, flow_size) != (ours, _KEY, _FLOW):
+        return Left(dropped=f"it has layout {version} of the maps, and this agent has {ours}")
+    if len(data) != middle + count * _FLOW:
+        return Left(dropped="it is not whole")
+    if boot_id != _boot_id():
+        return Left(dropped="the machine has booted since")
+    if not 0 <= _now_ns() - written_ns <= _MAX_AGE_NS:
+        return Left(dropped=f"it is not of the last {_MAX_AGE_NS // 10**9} s")
+    return Left(data[_HEAD.size : middle], data[middle:])

@@ -111,7 +111,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
             port=port,
             kind=spec.kind,
             variant=spec.shown_variant,
-            limits=spec.acting_on(state, own_state(spec, state)),
+            limits=spec.acting_on(state, own_state(spec, state), limits.limit),
             judged=counts.judged,
             dropped=counts.dropped,
             marked=counts.marked,

@@ -128,9 +128,15 @@ def run(
 
         def one(scenario: Scenario, policy: str, name: str, number: int) -> dict[str, Any]:
             logs = out / "logs" / name
-            testbed = Testbed(scenario, policy, logs / str(number + 1) if repeat > 1 else logs, config_file)
+            logs = logs / str(number + 1) if repeat > 1 else logs
+            progress = _part(report[name], number, repeat)
+            steps = workload.steps(scenario)
+            found: list[dict[str, Any]] = []
             try:
-                figures = _measure(testbed, interrupts, _part(report[name], number, repeat))
+                for place, (step, chosen) in enumerate(steps.items()):
+                    testbed = Testbed(chosen, policy, logs / step, config_file)
+                    found.append(_measure(testbed, interrupts, _part(progress, place, len(steps))))
+                figures = workload.joined(found)
             except (RunError, CommandError, OSError) as error:  # OSError: no room for logs, too
                 print(f"fairq run: {name} failed: {error}", file=sys.stderr)
                 return {"policy": name, "failed": str(error)}

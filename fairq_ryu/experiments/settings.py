@@ -5,7 +5,7 @@ The settings of one workload are in ``workloads/NAME/settings.py``, in a subclas
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -201,9 +201,31 @@ class Scenario:
         return tuple(dict.fromkeys((self.cc, *self.sender_cc)))
 
     @property
+    def receiver_rtts_ms(self) -> tuple[float, ...]:
+        """The delay of each receiver, in addition to `rtt_ms`; (): none. Only a dumbbell has it."""
+        return ()
+
+    @property
+    def tenants(self) -> Mapping[str, tuple[str, ...]]:
+        """The sending hosts of each tenant; {}: the scenario has no tenants."""
+        return {}
+
+    @property
+    def priorities(self) -> Mapping[str, int]:
+        """The sending hosts whose flows have another priority within their tenant than 100."""
+        return {}
+
+    @property
+    def dscp_priorities(self) -> Mapping[int, int]:
+        """The same priorities by the DSCP that these flows have in their packets."""
+        return {}
+
+    @property
     def window_bytes(self) -> float:
         """What a single flow can have under way: what the link carries in a round trip, and the buffer."""
-        return self.rate_mbit * 125 * self.rtt_ms + self.buffer_bytes
+        return (
+            self.rate_mbit * 125 * (self.rtt_ms + max(self.receiver_rtts_ms, default=0)) + self.buffer_bytes
+        )
 
     @property
     def applications(self) -> int:

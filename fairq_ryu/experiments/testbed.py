@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import json
 import os
 import secrets
@@ -99,8 +100,31 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
     where.mkdir(parents=True, exist_ok=True)
     asked = where / "scenario.conf"
     far = f"[far_queues]\n{scenario.far_queue}\n" if scenario.far_queue else ""
-    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n{far}")
+    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n{far}{tenants(scenario)}")
     return [asked] if given is None else [asked, given]
+
+
+def tenants(scenario: Scenario) -> str:
+    """The sections of the configuration that name the hosts of each tenant by their addresses, and the
+    priorities of flows.
+    """
+    if not scenario.tenants:
+        return ""
+    address = addresses(make_topology(scenario))
+    sections = [
+        f"[tenant.{name}]\nhosts = {' '.join(address[host] for host in hosts)}\n"
+        for name, hosts in scenario.tenants.items()
+    ]
+    if scenario.dscp_priorities:
+        pairs = " ".join(f"{dscp}:{priority}" for dscp, priority in scenario.dscp_priorities.items())
+        sections.append(f"[tenants]\ndscp = {pairs}\n")
+    return "".join(sections)
+
+
+def addresses(topology: Any) -> dict[str, str]:
+    """The address that Mininet will give to each host of a topology: they are needed before there are any."""
+    first = ipaddress.IPv4Address("10.0.0.1")
+    return {name: str(first + place) for place, name in enumerate(topology.hosts())}
 
 
 class Testbed:
@@ -232,12 +256,21 @@ class Testbed:
             for _, _, link in self._net.topo.links(withInfo=True):
                 if link.get("rate") is not None:
                     link["qdisc"] = self.qdisc.at(link["rate"], link["buffer"], config)
-        self._net.topo.line.log = self.logs / "delayline.log"
+        topo = self._net.topo
+        for place, line in enumerate((topo.line, *getattr(topo, "right_lines", ()))):
+            line.log = self.logs / (f"delayline-{place}.log" if place else "delayline.log")
         if self.has_agents:
             self._net.addController("c0", controller=Remote, ip="127.0.0.1", port=port)
         with _mininet_errors():
             self._net.build()
+            self._check_addresses()
             self.tcp.configure(self._net.hosts)
+
+    def _check_addresses(self) -> None:
+        expected = addresses(self._net.topo)
+        for name in (host for hosts in self.scenario.tenants.values() for host in hosts):
+            if (found := self.host(name).IP()) != expected[name]:
+                raise RunError(f"{name} has the address {found}, and its tenant has {expected[name]}")
 
     def _start_network(self) -> None:
         with _mininet_errors():
@@ -451,7 +484,7 @@ def _topology(scenario: Scenario, cc: str) -> Any:
     if isinstance(plan, Incast):
         return IncastTopo(n=plan.n, **options)
     if isinstance(plan, Dumbbell):
-        return DumbbellTopo(n=plan.n, right=plan.right, **options)
+        return DumbbellTopo(n=plan.n, right=plan.right, right_rtts=scenario.receiver_rtts_ms, **options)
     options.update(uplink=scenario.uplink_mbit or None, only=plan.receiver)
     if isinstance(plan, LeafSpine):
         return LeafSpineTopo(leaves=plan.leaves, spines=plan.spines, hosts=plan.hosts, **options)

@@ -100,6 +100,25 @@ def test_a_port_with_a_queue_has_windows_and_others_have_none(fabric):
             assert port["rule"] is None  # those ports have no queue to govern
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_after_a_restart_of_the_agent_its_flows_are_at_the_target_again(fabric, number):
+    """In order, or dead: no handshake is seen again, and within 3 s all eight are governed as before."""
+    lab = fabric("fairq")
+    sinks = [lab.bulk(sender, 5001 + place)[0] for place, sender in enumerate(["h1", "h2"] * 4)]
+    target = 60_000 * 0.25
+    assert near_target(lambda: lab.port_status()["queue"], target)
+    lab.agent_process.end(number)
+    again = lab.agent(f"tcp:127.0.0.1:{lab.manager.port}")
+    assert "took over 8 flows from" in again.text
+    before = [received(sink) for sink in sinks]
+    assert near_target(lambda: lab.port_status()["queue"], target, seconds=3)
+    port = lab.port_status()
+    assert (port["handshakes"], port["unknown_scale"]) == (0, 0)
+    flows = json.loads(fairq("show", "flows", "--json", "--url", lab.manager.url).stdout)["flows"]
+    assert sum(flow["state"] == "established" for flow in flows) == 8
+    assert all(received(sink) > first for sink, first in zip(sinks, before, strict=True))
+
+
 def test_the_policy_of_a_running_controller_can_be_changed(fabric):
     lab = fabric("fairq", "[fairq_ryu]\nlease = 20\n")  # windows that are not removed would stay installed
     lab.bulk()

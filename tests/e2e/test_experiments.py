@@ -250,6 +250,77 @@ def test_unequal_flows_at_one_port(tmp_path):
     assert (tmp_path / "throughput.png").exists()
 
 
+def test_tenants_stage_after_stage(tmp_path):
+    """Two hosts of one tenant, three flows of it, one more in each stage."""
+    settings = [
+        "senders=3",
+        "tenant_hosts=[1, 2]",
+        "tenant_flows=[1, 3]",
+        "rtt_ms=5",
+        "buffer_bytes=40000",
+        "stage_s=1.2",
+        "settle_s=0.4",
+    ]
+    found = run(tmp_path, "tenants", *settings, policy="fairq")
+    figures = found["tenants"]
+    assert [stage["flows"] for stage in figures["stages"]] == [[1, 1], [1, 2], [1, 3]]
+    assert [stage["from_s"] for stage in figures["stages"]] == [0.0, 1.2, 2.4]
+    assert all(0 < stage["seconds"] < 1.2 for stage in figures["stages"])
+    assert all(min(stage["goodput_mbit"]) > 0 for stage in figures["stages"])
+    one, two = figures["members"]
+    assert (one["hosts"], two["hosts"]) == (["h1"], ["h2", "h3"])
+    assert sum(figures["flow_goodput_mbit"]) == pytest.approx(figures["goodput_sum_mbit"])
+    assert one["goodput_mbit"] < two["goodput_mbit"]  # a policy that shares by flows
+    assert figures["jain"] < figures["jain_flows"]
+    assert figures["short"] is None and 0 <= figures["lost_share"] < 1
+    assert found["queue"]["rounds"]["acks_rewritten"] > 0
+    written = [(tmp_path / "logs/fairq/scenario.conf").read_text()]
+    assert all("[tenant.tenant2]\nhosts = 10.0.0.2 10.0.0.3\n" in text for text in written)
+    assert (tmp_path / "tenants.png").exists() and (tmp_path / "fairness.png").exists()
+
+
+def test_a_tenant_with_two_receivers_beside_short_flows(tmp_path):
+    settings = [
+        "rtt_ms=5",
+        "receiver_delays_ms=[0, 60]",
+        "stage_s=2.5",
+        "settle_s=1",
+        "short_rate=6",
+        "short_most_bytes=20000",
+    ]
+    figures = run(tmp_path, "two-receivers", *settings)["tenants"]
+    near, far = figures["flow_goodput_mbit"]
+    assert near > 0 and far > 0
+    assert figures["members"][0]["share"] == 1.0 and figures["jain"] is None
+    assert not (tmp_path / "fairness.png").exists()
+    assert figures["short"]["count"] > 0 and figures["short"]["unfinished"] == 0
+    assert (tmp_path / "logs/droptail/delayline-2.log").exists()
+
+
+def test_a_short_flow_beside_a_long_one_at_two_rates(tmp_path):
+    settings = [
+        "rates_mbit=[5, 10]",
+        "rtt_ms=10",
+        "buffer_bytes=40000",
+        "long_bytes=1500000",
+        "short_after_s=1",
+        "repeats=2",
+    ]
+    found = run(tmp_path, "short-beside-long", *settings)
+    slow, fast = found["pairs"]["rates"]
+    assert [(each["rate_mbit"], each["buffer_bytes"]) for each in (slow, fast)] == [(5, 20_000), (10, 40_000)]
+    # What the wire alone needs, without headers.
+    assert all(each["long"]["fct_ms"]["mean"] > 12_000 / each["rate_mbit"] for each in (slow, fast))
+    assert slow["long"]["fct_ms"]["mean"] > fast["long"]["fct_ms"]["mean"]
+    assert all(each["short"]["fct_ms"]["count"] == 2 for each in (slow, fast))
+    assert found["pairs"]["unfinished"] == 0
+    # A probe of each sender too, in each network.
+    assert found["integrity"]["flows"] >= 2 * (2 * 2 + 2)
+    assert found["queue"]["limit_bytes"] == 40_000
+    assert sorted(path.name for path in (tmp_path / "logs/droptail").iterdir()) == ["10mbit", "5mbit"]
+    assert (tmp_path / "short_fct.png").exists() and (tmp_path / "long_fct.png").exists()
+
+
 RAISES = """
 class Law:
     def flow_started(self, flow, flows, now):

@@ -134,6 +134,52 @@ def test_a_round_trip_takes_the_configured_delay_without_loss_or_reordering(netw
     assert not [name for name in os.listdir("/sys/class/net") if name.startswith("s1-eth")]
 
 
+TWO = """
+import signal, sys
+from mininet.log import setLogLevel
+from mininet.net import Mininet
+from mininet_topos.dumbbell import DumbbellTopo
+from mininet_topos.switch import FairQSwitch
+
+setLogLevel("error")
+topo = DumbbellTopo(n=1, right=2, rate=100, buffer=1_000_000, right_rtts=(0, float(sys.argv[1])))
+for switch in topo.switches():
+    topo.nodeInfo(switch).update(agent=False)
+net = Mininet(topo=topo, controller=None, switch=FairQSwitch, build=False)
+net.build()
+net.start()
+print(net["h1"].pid, *(net[name].pid for name in ("h2", "h3")), flush=True)
+sys.stdin.read()
+net.stop()
+"""
+
+
+def test_a_receiver_can_have_a_round_trip_of_its_own():
+    net = subprocess.Popen(
+        [sys.executable, "-c", TWO, str(RTT_MS)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT,
+    )  # fmt: skip
+    try:
+        h1, *receivers = net.stdout.readline().split()
+        for switch in ("left", "right"):
+            subprocess.run(
+                ["ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch, "actions=NORMAL"], check=True
+            )
+        took = []
+        for number, receiver in enumerate(receivers, 2):
+            server = inside(receiver, SERVER)
+            assert server.stdout.readline() == "ready\n"
+            took.append(float(finished(inside(h1, CLIENT, f"10.0.0.{number}", str(2 * RTT_MS / 1000)))))
+            finished(server)
+        near, far = took
+        assert near < RTT_MS <= far < 2 * RTT_MS
+    finally:
+        if net.poll() is None:
+            net.communicate("", timeout=30)
+        for switch in ("left", "right"):
+            subprocess.run(["ovs-vsctl", "--if-exists", "del-br", switch], check=True)
+
+
 def test_the_delay_line_ends_with_its_parent(network):
     net, _h1, _r, line, *_ = network
     net.send_signal(signal.SIGKILL)

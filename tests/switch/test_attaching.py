@@ -17,6 +17,7 @@ from dataclasses import replace
 import pytest
 
 from bench.program_run import LoadedProgram
+from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs import window
@@ -191,6 +192,27 @@ def test_flows_of_a_killed_agent_count_as_active_with_the_next_bucket(ports: dic
         while switch.active(2) != 1:
             assert time.monotonic() < deadline
             flow.data()
+
+
+def test_maps_of_another_layout_or_size_are_dropped_by_name(
+    ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed(ports, handshake)
+    version = layout.CONSTANTS["FQ_LAYOUT_VERSION"]
+    with monkeypatch.context() as patch:
+        patch.setitem(layout.CONSTANTS, "FQ_LAYOUT_VERSION", version + 1)
+        with agent(ports) as (switch, inherited):
+            assert inherited == 0
+            told = f"they have layout {version} of the maps, and this agent has {version + 1}"
+            assert switch.datapath.window.not_inherited == told
+    killed(ports, handshake)
+    with agent(ports, replace(LIMITS, flows=2 * LIMITS.flows)) as (switch, inherited):
+        assert inherited == 0
+        told = "map flows has another size"
+        assert told in switch.datapath.window.not_inherited
+    killed(ports, handshake)
+    with agent(ports) as (switch, inherited):
+        assert (inherited, switch.datapath.window.not_inherited) == (1, "")
 
 
 def test_flows_are_taken_over_by_kept_maps_without_the_right_to_find_them(

@@ -250,6 +250,25 @@ def test_fairswitch_divides_the_target_but_not_below_2048_bytes(switch: Switch) 
     assert flows[0].granted() == 2048
 
 
+def test_fairswitchs_text_counts_by_syn_ack_fin_and_rst(switch: Switch) -> None:
+    """A repeated SYN-ACK, FIN or RST counts once, and a RST after the FIN does not count."""
+    install(switch, FairSwitchLaw(increments=8), pool=0)
+    flows = [Connection(switch, server_scale=0) for _ in range(4)]
+    for flow in flows:
+        flow.syn()
+        flow.open()
+        flow.syn_ack()
+    assert [flow.granted() for flow in flows] == [31_250 // 4] * 4
+    for _ in range(2):
+        flows[0].data(0, flags="FA")
+    assert flows[1].granted() == 31_250 // 3
+    flows[0].data(0, flags="RA", seq=flows[0].client_isn + 2)
+    assert flows[1].granted() == 31_250 // 3
+    for _ in range(2):
+        flows[2].data(0, flags="RA")
+    assert [flow.granted() for flow in (flows[1], flows[3])] == [31_250 // 2] * 2
+
+
 def test_a_renewal_keeps_the_state_and_another_kind_does_not(switch: Switch) -> None:
     install(switch, FairQLaw(), pool=60_000)
     install(switch, FairQLaw(target_ppm=100_000))

@@ -35,7 +35,7 @@
 
 /* 8-byte words for what a kind of law has of its own (laws/own.h): parameters, state of a port, state of a flow. */
 #define FQ_LAW_WORDS       4
-#define FQ_LAW_STATE_WORDS 4
+#define FQ_LAW_STATE_WORDS 22
 #define FQ_LAW_FLOW_WORDS  9
 
 /*
@@ -332,6 +332,7 @@ struct fq_law_state {
 	__u64 proven;      /* handshakes that were completed */
 	__u64 rtt_seen_ns; /* when rtt_ns was set */
 	__u64 segment_ns;  /* when segment_now started at 0 */
+	__u64 seen_ns;     /* last handshake or ACK of a flow */
 	__u32 granted;     /* the pool in force: not below the floors, bytes */
 	__u32 flows;       /* at the last tick */
 	__u32 young;

@@ -122,6 +122,10 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 			copy_segment(skb, &s);
 		uncount(own, s.epoch);
 		uncount(peer, s.epoch);
+		if (!(own->flags & (FQ_FIN | FQ_RST)))
+			law_direction_ended(own, s.now);
+		if (!(peer->flags & (FQ_FIN | FQ_RST)))
+			law_direction_ended(peer, s.now);
 		set_flags(own, FQ_RST);
 		set_flags(peer, FQ_RST);
 		return TC_ACT_UNSPEC;

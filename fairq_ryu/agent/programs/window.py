@@ -78,6 +78,8 @@ class WindowProgram(FilterProgram):
         self._suspects = 0
         self.inherited = 0
         """Flows taken over from a dead agent."""
+        self.not_inherited = ""
+        """why those of a dead agent are not taken over; "": they are, or none has left maps"""
 
     def load(self) -> None:
         """Load the program. Raises :class:`BpfError`."""
@@ -153,15 +155,18 @@ class WindowProgram(FilterProgram):
             chosen: dict[str, int] = {}
             if maps.keys() >= {"config", *wanted}:
                 config = Map(self._lib, maps["config"][0], "config", c_uint32, layout.fq_config).get(_ZERO)
-                fits = config is not None and config.layout == layout.CONSTANTS["FQ_LAYOUT_VERSION"]
-                for name, entries in wanted.items():
-                    info = maps[name][1]
-                    fits = fits and (info.key_size, info.value_size, info.max_entries) == (
-                        ctypes.sizeof(layout.fq_flow_key),
-                        ctypes.sizeof(layout.fq_flow),
-                        entries,
-                    )
-                chosen = {name: maps[name][0] for name in wanted} if fits else {}
+                ours = layout.CONSTANTS["FQ_LAYOUT_VERSION"]
+                other = [
+                    f"map {name} has another size"
+                    for name, entries in wanted.items()
+                    if (maps[name][1].key_size, maps[name][1].value_size, maps[name][1].max_entries)
+                    != (ctypes.sizeof(layout.fq_flow_key), ctypes.sizeof(layout.fq_flow), entries)
+                ]
+                if config is None or config.layout != ours:
+                    theirs = "none" if config is None else config.layout
+                    other.insert(0, f"they have layout {theirs} of the maps, and this agent has {ours}")
+                self.not_inherited = ", ".join(other)
+                chosen = {} if other else {name: maps[name][0] for name in wanted}
             for fd, _ in maps.values():
                 if fd not in chosen.values():
                     os.close(fd)

@@ -23,6 +23,9 @@
       flood           see `workloads.flood.measurement`
       messages        see `workloads.messages.measurement`
       heterogeneous   see `workloads.heterogeneous.figures`
+      tenants         see `workloads.tenants.figures`
+      pairs           see `workloads.pairs.figures`; of several rates, senders, losses, integrity, seconds and
+                      the drops of queue are sums over them, and all else of queue and cpu is of the highest
       senders         retransmissions, rto_timeouts: of the senders' namespaces during the rounds
       queue           of the bottleneck port
         port, limit_bytes

@@ -113,6 +113,7 @@ class Source:
             sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, order.get("dscp", 0) << 2)
         sock.bind(("", 0))
         flow = _Flow(order["id"], sock, (order["address"], order["port"]), order["size"], order["seed"])
         beginning = min(flow.size - HEADER.size if flow.size else payload.PIECE, MAX_LOWAT_BYTES)

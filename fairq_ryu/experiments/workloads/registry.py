@@ -22,6 +22,11 @@ from fairq_ryu.experiments.workloads.incast import rows as incast_rows
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
 from fairq_ryu.experiments.workloads.messages import rows as messages_rows
 from fairq_ryu.experiments.workloads.messages.settings import MessagesScenario
+from fairq_ryu.experiments.workloads.pairs import figures as pairs_figures
+from fairq_ryu.experiments.workloads.pairs import rows as pairs_rows
+from fairq_ryu.experiments.workloads.pairs import settings as pairs_settings
+from fairq_ryu.experiments.workloads.tenants import rows as tenants_rows
+from fairq_ryu.experiments.workloads.tenants.settings import TenantsScenario
 from fairq_ryu.experiments.workloads.workload import Workload
 
 _ALL = (
@@ -31,6 +36,14 @@ _ALL = (
     Workload("flood", FloodScenario, flood_rows.TABLE),
     Workload("messages", MessagesScenario, messages_rows.TABLE),
     Workload("heterogeneous", HeterogeneousScenario, heterogeneous_rows.TABLE),
+    Workload("tenants", TenantsScenario, tenants_rows.TABLE),
+    Workload(
+        "pairs",
+        pairs_settings.PairsScenario,
+        pairs_rows.TABLE,
+        steps=pairs_settings.steps,
+        joined=pairs_figures.joined,
+    ),
 )
 
 WORKLOADS: dict[str, Workload] = {each.name: each for each in _ALL}

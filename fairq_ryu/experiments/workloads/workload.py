@@ -23,6 +23,15 @@ def _no_limits(_scenario: Any, _figures: dict[str, Any], _floor: Mapping[str, An
     pass
 
 
+def _one_step(scenario: Any) -> Mapping[str, Scenario]:
+    return {"": scenario}
+
+
+def _of_one_step(steps: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    (figures,) = steps
+    return figures
+
+
 @dataclass(frozen=True)
 class Workload:
     """A kind of traffic. Its measurement and its pictures are imported when they are needed: a report needs
@@ -41,6 +50,11 @@ class Workload:
     """adds to the figures of one policy their ratios to the physical limit and the bench floor, or the number
     of deadlines that no policy can meet; arguments: the scenario, these figures, and those of the floor
     """
+
+    steps: Callable[[Any], Mapping[str, Scenario]] = _one_step
+    """what a policy's run consists of, by name: each has a network of its own"""
+    joined: Callable[[Sequence[dict[str, Any]]], dict[str, Any]] = _of_one_step
+    """the figures of a policy from those of its steps"""
 
     def measurement(self) -> type[Measurement[Any]]:
         """The class that runs it: ``MEASUREMENT`` of its module measurement."""

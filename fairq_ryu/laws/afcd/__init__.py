@@ -23,7 +23,7 @@ class AfcdLaw(SharingLaw):
     interval_us: int = queue_law_spec.interval_us()
     base_rtt_us: int = queue_law_spec.base_rtt_us()
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """The delay; of ours, the share as well."""
         if state.codel.dropping:
             return Limits.DELAY

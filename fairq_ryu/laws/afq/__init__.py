@@ -20,7 +20,7 @@ class AfqLaw(SharingLaw):
         200_000, "I", 10_000, PPM, "Q_t, queue length that the law aims at, millionths of the buffer"
     )
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """The share."""
         return Limits.SHARE if state.fair_q16 and state.flows > 1 else Limits.NOTHING
 

@@ -22,7 +22,7 @@ class CodelLaw(QueueLawSpec):
     interval_us: int = queue_law_spec.interval_us()
     base_rtt_us: int = queue_law_spec.base_rtt_us()
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """The delay."""
         return Limits.DELAY if state.codel.dropping else Limits.NOTHING
 

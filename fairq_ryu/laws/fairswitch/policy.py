@@ -1,9 +1,9 @@
-"""FairSwitch, FairQ's prototype in hardware: each flow has the target divided by the number of flows, plus a
-trim.
+"""FairSwitch, FairQ's prototype in hardware: each flow has the target divided by the number of flows, and
+more or less as the queue is long.
 
-Abdelmoniem and Bensaou built FairQ into a NetFPGA card. The law of its code is not Algorithm 1: the window of
-a flow is ``max(2048, target / n) + trim``, and the trim follows the queue in steps of fixed size. The switch
-runs it: ``law.h``.
+Abdelmoniem and Bensaou built FairQ into a NetFPGA card. Their text says that it runs Algorithm 1. Its code
+(Verilog) does not: there the window of a flow is ``max(2048, target / n) + trim``, and the trim follows the
+queue in steps of fixed size. The switch runs either: ``law.h``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class FairSwitchParameters:
-    """``base_rtt`` in s; ``alpha`` a fraction of the buffer."""
+    """``base_rtt`` in s; ``alpha`` a fraction of the buffer; ``increments`` M of Algorithm 1."""
 
+    law: str = "verilog"
     alpha: float = 0.25
+    increments: int = 8
     base_rtt: float = 0.001
     turns: str = "off"
 
@@ -34,7 +36,26 @@ class FairSwitch:
     name: ClassVar[str] = "fairswitch"
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
+        Setting(
+            "fairswitch",
+            "law",
+            "verilog",
+            "",
+            "verilog: the law of the card's code; text: that of the paper's text, Algorithm 1. Set it to "
+            "compare the two.",
+            choices=("verilog", "text"),
+        ),
         target_queue("fairswitch", 0.25),
+        Setting(
+            "fairswitch",
+            "increments",
+            8,
+            "",
+            "M of Algorithm 1 (law = text only): intervals of 0.2 ms between two updates. Raise it where the "
+            "queue swings.",
+            1,
+            64,
+        ),
         base_rtt(
             "fairswitch",
             "Round-trip time with empty queues; no window exceeds the buffer plus this time multiplied by "
@@ -54,4 +75,5 @@ class FairSwitch:
             turns=p.turns == "on",
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
+            increments=p.increments if p.law == "text" else 0,
         )

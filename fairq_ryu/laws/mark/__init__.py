@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from fairq_ryu.law_spec import FRAME, parameter
+from fairq_ryu.law_spec import FRAME, PPM, parameter
 from fairq_ryu.queue_law_spec import Limits, QueueLawSpec
 
 
@@ -20,11 +20,16 @@ class MarkLaw(QueueLawSpec):
     mark_bytes: int = parameter(
         20 * FRAME, "I", FRAME, 1 << 30, "K, queue length above which packets are marked, bytes"
     )
+    mark_ppm: int = parameter(0, "I", 0, PPM, "K in millionths of the buffer; 0: K is in bytes")
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """The length."""
-        return Limits.LENGTH if state.backlog > self.mark_bytes else Limits.NOTHING
+        return Limits.LENGTH if state.backlog > self._threshold(limit) else Limits.NOTHING
 
     def own(self, limit: int, rate: int) -> Mapping[str, int]:
-        """The same."""
-        return {"mark_bytes": self.mark_bytes}
+        """K."""
+        return {"mark_bytes": self._threshold(limit)}
+
+    def _threshold(self, limit: int) -> int:
+        """K in bytes; of a small buffer, a fraction is a frame at least."""
+        return max(FRAME, limit * self.mark_ppm // PPM) if self.mark_ppm else self.mark_bytes

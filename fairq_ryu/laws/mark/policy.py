@@ -9,15 +9,16 @@ from fairq_ryu.law_spec import FRAME
 from fairq_ryu.laws.mark import MarkLaw
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
-from fairq_ryu.policies.queue_policy import QueuePolicy
+from fairq_ryu.policies.queue_policy import QueuePolicy, millionths
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class MarkParameters:
-    """``threshold`` K in packets of 1514 bytes."""
+    """``threshold`` K in packets of 1514 bytes; ``fraction`` K as a part of the buffer (0: not so)."""
 
     threshold: int = 20
+    fraction: float = 0.0
 
 
 class Mark(QueuePolicy):
@@ -35,6 +36,16 @@ class Mark(QueuePolicy):
             1,
             100_000,
         ),
+        Setting(
+            "mark",
+            "fraction",
+            0.0,
+            "",
+            "K as a fraction of the buffer, in place of threshold (0: threshold counts). Set it where "
+            "buffers differ; FairSwitch's card has 0.25.",
+            0,
+            1,
+        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -43,4 +54,5 @@ class Mark(QueuePolicy):
 
     def spec(self) -> MarkLaw:
         """The queue law of every port."""
-        return MarkLaw(mark_bytes=self.parameters.threshold * FRAME)
+        p = self.parameters
+        return MarkLaw(mark_bytes=p.threshold * FRAME, mark_ppm=millionths(p.fraction))

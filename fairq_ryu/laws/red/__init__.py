@@ -37,7 +37,7 @@ class RedLaw(QueueLawSpec):
             return f"min_ppm {self.min_ppm} is not below max_ppm {self.max_ppm}"
         return None
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """The mean."""
         return Limits.MEAN if own.since else Limits.NOTHING
 

@@ -27,7 +27,7 @@ class SfbLaw(QueueLawSpec):
             return f"bin_packets {self.bin_packets} is above bin_most {self.bin_most}"
         return None
 
-    def acting_on(self, state: Any, own: Any) -> Limits:
+    def acting_on(self, state: Any, own: Any, limit: int) -> Limits:
         """Flows that do not respond."""
         return Limits.UNRESPONSIVE if own.filled_ns else Limits.NOTHING
 

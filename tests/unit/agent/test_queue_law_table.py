@@ -321,17 +321,21 @@ def test_the_parameters_of_each_kind() -> None:
     assert (own(SfbLaw()).bin_packets, own(SfbLaw()).bin_most) == (20, 25)
     assert parameters(SfbLaw(), LIMITS).flags == flags["BINS"]
     assert own(MarkLaw()).mark_bytes == 30_280
+    assert own(MarkLaw(mark_ppm=250_000)).mark_bytes == LIMITS.limit // 4
+    assert own(MarkLaw(mark_ppm=1)).mark_bytes == 1514
 
 
 def test_why_a_law_drops_or_marks_now() -> None:
     states = {law.name: layout.fq_queue_law_state() for law in queue_laws().values()}
 
     def now(law: QueueLawSpec) -> Limits:
-        return law.acting_on(states[law.name], own_state(law, states[law.name]))
+        return law.acting_on(states[law.name], own_state(law, states[law.name]), 120_000)
 
     assert {now(law()) for law in queue_laws().values()} == {Limits.NOTHING}
     states["mark"].backlog = 30_281
     assert now(MarkLaw()) is Limits.LENGTH and now(MarkLaw(mark_bytes=30_281)) is Limits.NOTHING
+    assert now(MarkLaw(mark_ppm=250_000)) is Limits.LENGTH  # 30,000 bytes
+    assert now(MarkLaw(mark_ppm=260_000)) is Limits.NOTHING
     layout.own("red_state", states["red"]).since = 1
     layout.own("sfb_state", states["sfb"]).filled_ns = 1
     assert (now(RedLaw()), now(SfbLaw())) == (Limits.MEAN, Limits.UNRESPONSIVE)

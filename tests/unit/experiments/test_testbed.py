@@ -89,6 +89,40 @@ def test_the_agent_is_told_of_a_bottleneck_that_it_cannot_see(tmp_path: Path) ->
     assert loader.load([asked]).far_queues() == ()
 
 
+def test_the_configuration_names_the_hosts_of_each_tenant(tmp_path: Path) -> None:
+    chosen = scenario.load("tenants", {"senders": "4", "tenant_hosts": "[1, 3]"})
+    assert chosen.tenants == {"tenant1": ("h1",), "tenant2": ("h2", "h3", "h4")}
+    (asked,) = config_files(chosen, tmp_path, None)
+    loader.load([asked])
+    assert asked.read_text().splitlines()[-4:] == [
+        "[tenant.tenant1]",
+        "hosts = 10.0.0.1",
+        "[tenant.tenant2]",
+        "hosts = 10.0.0.2 10.0.0.3 10.0.0.4",
+    ]
+    (asked,) = config_files(scenario.load("short-beside-long"), tmp_path, None)
+    loader.load([asked])
+    assert asked.read_text().splitlines()[-4:] == [
+        "[tenant.tenant1]",
+        "hosts = 10.0.0.1 10.0.0.2",
+        "[tenants]",
+        "dscp = 46:400",
+    ]
+    (asked,) = config_files(scenario.load("incast"), tmp_path, None)
+    assert "tenant" not in asked.read_text()
+
+
+def test_hosts_have_the_addresses_that_mininet_gives_them() -> None:
+    from mininet.net import Mininet
+    from mininet.util import ipAdd
+
+    topo = testbed.make_topology(scenario.load("incast", {"senders": "12"}))
+    given = [ipAdd(number, ipBaseNum=10 << 24, prefixLen=8) for number in range(1, 14)]
+    assert [*testbed.addresses(topo).values()] == given
+    assert [*testbed.addresses(topo)] == [*(f"h{number}" for number in range(1, 13)), "r"]
+    assert Mininet.__init__.__defaults__ is not None and "10.0.0.0/8" in Mininet.__init__.__defaults__
+
+
 @pytest.mark.parametrize(
     "settings",
     [{"way": "windows", "topology": "leafspine"}, {"way": "normal", "syn": "hold"}],

@@ -29,6 +29,12 @@ def delayed(topo):
     return {info["node1"] for info in links}, {info["line"] for info in links}
 
 
+def lines_of(topo):
+    """The round-trip time of the line of each host that has one."""
+    links = [info for _, _, info in topo.links(withInfo=True) if issubclass(info["cls"], DelayedLink)]
+    return {info["node1"]: info["line"].rtt for info in links}
+
+
 @pytest.mark.parametrize(("topology", "arguments", "senders"), SHAPES)
 def test_hosts_that_send_are_behind_one_line(topology, arguments, senders):
     hosts, lines = delayed(topology(**arguments, rtt=2.5))
@@ -56,11 +62,24 @@ def test_mn_accepts_a_delay():
 def test_a_scenario_sets_the_delay():
     for name in scenario.names():
         chosen = scenario.load(name, {"rtt_ms": "5"})
-        hosts, (line,) = delayed(make_topology(chosen))
-        assert set(chosen.plan.senders(chosen.senders)) <= hosts
-        assert not hosts & set(chosen.plan.receivers)
-        assert line.rtt == 5
-        assert not delayed(make_topology(scenario.load(name, {"rtt_ms": "0"})))[0]
+        lines = lines_of(make_topology(chosen))
+        senders = set(chosen.plan.senders(chosen.senders))
+        assert senders <= set(lines)
+        assert {lines.pop(name) for name in senders} == {make_topology(chosen).line.rtt} == {5}
+        own = dict(zip(chosen.plan.receivers, chosen.receiver_rtts_ms, strict=False))
+        expected = {name: delay for name, delay in own.items() if delay}
+        assert {name: lines.get(name) for name in chosen.plan.receivers if name in lines} == expected
+        at_once = lines_of(make_topology(scenario.load(name, {"rtt_ms": "0"})))
+        assert at_once == expected
+
+
+def test_receivers_can_have_delays_of_their_own():
+    topo = DumbbellTopo(n=2, right=3, right_rtts=(0, 2.5))
+    assert lines_of(topo) == {"h4": 2.5}
+    # A delay line takes finished frames only, also those that hosts without one have sent.
+    assert {topo.nodeInfo(host)["offloads"] for host in topo.hosts()} == {False}
+    with pytest.raises(ValueError, match="must be a number of ms"):
+        DumbbellTopo(n=2, right_rtts=(0, -1))
 
 
 def test_a_missing_delay_program_is_an_error_with_a_remedy(monkeypatch, tmp_path):

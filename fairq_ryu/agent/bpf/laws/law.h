@@ -4,7 +4,7 @@
  *
  *   queue tracepoint, at least T after the last tick  -> law_tick
  *   SYN, SYN-ACK and the ACK that completes them      -> law_opening: law_flow_began once for each flow
- *   FIN in sequence                                   -> law_flow_ended
+ *   FIN in sequence, or RST                           -> law_flow_ended
  *   ACK whose data leaves by the port                 -> law_window, law_limited; with FQ_LAW_FLOWS, law_acked
  *   data, with FQ_LAW_FLOWS                           -> law_sent
  *
@@ -40,6 +40,7 @@ LAW_INLINE void law_segment(struct fq_law_state *st, __u32 one, __u32 other, __u
 	__u32 mss = law_min(one && other ? law_min(one, other) : one + other, MOST_SEGMENT);
 	__u64 age = law_less(now, st->segment_ns);
 
+	st->seen_ns = now;
 	if (age >= SEGMENT_NS) {
 		st->segment_before = age < 2 * SEGMENT_NS ? st->segment_now : 0;
 		st->segment_now = 0;

@@ -83,7 +83,7 @@ __noinline int law_direction_began(struct fq_dir *d, const struct fq_dir *other,
 	return 0;
 }
 
-/* A direction has ended in sequence. */
+/* A direction has ended, by a FIN in sequence or a RST. */
 __noinline int law_direction_ended(struct fq_dir *d, __u64 now)
 {
 	if (!d)

@@ -18,6 +18,8 @@ class Flow:
     seed: int
     deadline: float | None = None
     """s after the common start"""
+    dscp: int = 0
+    """in the packets of its source"""
 
 
 class Outcome(NamedTuple):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.settings import setting
+from fairq_ryu.experiments.settings import Scenario, setting
 
 
 def elephants() -> Any:
@@ -71,6 +73,11 @@ def round_timeout_s() -> Any:
     )
 
 
+def repeats() -> Any:
+    """Number of runs."""
+    return setting("number of runs of all flows, one run after the other", low=1, high=1000, default=10)
+
+
 def floor() -> Any:
     """Whether the volleys alone are measured, too."""
     return setting(
@@ -110,3 +117,47 @@ def after_s() -> Any:
         high=3600,
         default=0.0,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortScenario(Scenario):
+    """Short flows beside other traffic."""
+
+    short_rate: float = setting(
+        "number of short flows that start each second on average, at the times of a Poisson process, "
+        "from the senders in turn (`tenants`: those of no tenant), with the congestion control cc; 0: none",
+        unit="1/s",
+        low=0,
+        high=1000,
+        default=0.0,
+    )
+    short_least_bytes: int = setting(
+        "least size of a short flow; sizes have a Pareto distribution",
+        unit="bytes",
+        low=64,
+        high=1_000_000_000,
+        default=1500,
+    )
+    short_most_bytes: int = setting(
+        "largest size of a short flow: what the distribution has above it becomes as large",
+        unit="bytes",
+        low=64,
+        high=1_000_000_000,
+        default=10_000_000,
+        default_text="10000000",
+    )
+    short_shape: float = setting(
+        "shape of the Pareto distribution; the lower, the more of all bytes are in few flows",
+        low=0.1,
+        high=100,
+        default=1.2,
+    )
+
+    def short_faults(self) -> Iterator[UserError]:
+        """What contradicts in these settings."""
+        if self.short_least_bytes > self.short_most_bytes:
+            yield UserError(
+                f"short_least_bytes is {self.short_least_bytes}, and short_most_bytes"
+                f" {self.short_most_bytes}",
+                "lower the first, or raise the second",
+            )

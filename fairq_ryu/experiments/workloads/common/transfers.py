@@ -20,14 +20,14 @@ def checksum_limit_s(size: int) -> float:
     return _CHECKSUM_S + size / _CHECKSUM_RATE
 
 
-def finish_transfers(measurement: Measurement[Any], workers: Sequence[Worker], sink: Worker) -> None:
-    """End the flows of generators that send to a sink, and compare the length and the checksum of what
+def finish_transfers(measurement: Measurement[Any], workers: Sequence[Worker], *sinks: Worker) -> None:
+    """End the flows of generators that send to these sinks, and compare the length and the checksum of what
     arrived of each. `RunError` if a generator does not answer in time.
     """
     for worker in workers:
         worker.send("finish", timeout_s=patient(FINISH_S))
     answers = [worker.receive("finish", FINISH_S + 10.0) for worker in workers]
-    received = sink.ask("sums")["flows"]
+    received = {number: flow for sink in sinks for number, flow in sink.ask("sums")["flows"].items()}
     for worker, answer in zip(workers, answers, strict=True):
         for number, sent in answer["sent"].items():
             size, crc = received.get(number, (0, 0))

@@ -116,6 +116,7 @@ class VolleyRunner:
             "port": self._sinks[flow.sink][1],
             "size": flow.size,
             "seed": flow.seed,
+            "dscp": flow.dscp,
         }
 
     def _announce(self, flows: Mapping[int, Flow], ports: Mapping[int, int], opened: float | None) -> None:

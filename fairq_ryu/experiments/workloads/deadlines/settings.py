@@ -17,9 +17,7 @@ class DeadlinesScenario(Scenario):
     endless: int = setting(
         "number of additional flows without end and without deadline", low=0, high=100, default=0
     )
-    repeats: int = setting(
-        "number of runs of all flows, one run after the other", low=1, high=1000, default=10
-    )
+    repeats: int = shared.repeats()
     round_timeout_s: float = shared.round_timeout_s()
     warmup_s: float = shared.warmup_s()
 

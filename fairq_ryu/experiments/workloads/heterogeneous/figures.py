@@ -36,11 +36,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure import stats
-from fairq_ryu.experiments.measure.stats import fct_summary
+from fairq_ryu.experiments.workloads.common.counts import Counts, more, rates
 from fairq_ryu.experiments.workloads.heterogeneous.settings import Group
-
-Counts = Mapping[str, Any]
-"""``clock_ns``, and the ``bytes`` of each flow by its number as text; a flow that has none may be missing"""
 
 
 class Mark(NamedTuple):
@@ -60,15 +57,6 @@ class Sockets(NamedTuple):
     """TCP_INFO by the number of the flow as text"""
     udp: Counts | None
     """bytes sent; None without UDP flows"""
-
-
-def rates(before: Counts, after: Counts, numbers: Sequence[int]) -> list[float]:
-    """Mbit/s of each flow between two counts."""
-    elapsed = (after["clock_ns"] - before["clock_ns"]) / 1e9
-    return [
-        (after["bytes"].get(str(number), 0) - before["bytes"].get(str(number), 0)) * 8e-6 / elapsed
-        for number in numbers
-    ]
 
 
 def goodputs(before: Mark, after: Mark, groups: Sequence[Group]) -> list[list[float]]:
@@ -114,15 +102,10 @@ def long_flows(
 
 
 def _losses(group: Group, sockets: tuple[Sockets, Sockets]) -> dict[str, Any]:
-    before, after = ([reading.tcp[str(number)] for number in group.numbers] for reading in sockets)
-
-    def more(counter: str) -> int | None:
-        values = [(last[counter], first[counter]) for first, last in zip(before, after, strict=True)]
-        return None if any(None in pair for pair in values) else sum(last - first for last, first in values)
-
+    before, after = (reading.tcp for reading in sockets)
     return {
-        "retransmissions": more("total_retrans"),
-        "rto_timeouts": more("total_rto"),
+        "retransmissions": more(before, after, "total_retrans", group.numbers),
+        "rto_timeouts": more(before, after, "total_rto", group.numbers),
         "sent_mbit": None,
         "lost_share": None,
     }
@@ -175,18 +158,3 @@ def delay_ms(queue: Mapping[str, Any] | None, limit_bytes: int, rate_mbit: float
 def utilisation(sent_bytes: int, seconds: float, rate_mbit: float) -> float:
     """The part of what the link carries in ``seconds`` that has left by it."""
     return sent_bytes * 8e-6 / (rate_mbit * seconds)
-
-
-def short_flows(
-    started: Sequence[Mapping[str, Any]], done_ns: Mapping[int, int | None], phase_ns: tuple[int, int]
-) -> dict[str, Any]:
-    """The short flows that were due in the phase, its end excluded. ``done_ns``: by number, when the last
-    byte of each has arrived (None: it has not).
-    """
-    # By when they were due: a flow that the machine starts late, or that ends late, belongs to its phase.
-    begin, end = phase_ns
-    counted = [flow for flow in started if begin <= flow["due_ns"] < end]
-    times = [
-        (done - flow["start_ns"]) / 1e6 for flow in counted if (done := done_ns.get(flow["id"])) is not None
-    ]
-    return {"count": len(counted), "unfinished": len(counted) - len(times), "fct_ms": fct_summary(times)}

@@ -8,10 +8,11 @@ from typing import Any
 from fairq_ryu.experiments.measure import queues
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.short_flows import ShortFlows, short_figures
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.heterogeneous import figures
 from fairq_ryu.experiments.workloads.heterogeneous.settings import HeterogeneousScenario
-from fairq_ryu.experiments.workloads.heterogeneous.traffic import LongTraffic, ShortTraffic
+from fairq_ryu.experiments.workloads.heterogeneous.traffic import LongTraffic
 
 LEAD_S = 0.5
 """From the orders to the generators until the first flow may start."""
@@ -26,7 +27,7 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
         self._expected_s = LEAD_S + scenario.warmup_s + scenario.measured_s
         self._probes = VolleyRunner(self, testbed, self._senders, [self._receiver])
         self._long = LongTraffic(self, testbed, scenario)
-        self._short = ShortTraffic(self, testbed, scenario) if scenario.short_rate else None
+        self._short = ShortFlows(self, testbed, scenario, self._senders) if scenario.short_rate else None
 
     def measure(self) -> dict[str, Any]:
         """Warm-up, then the measured phase."""
@@ -55,7 +56,7 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
         short = None
         if self._short is not None:
             measured_ns = at_ns + int(scenario.warmup_s * 1e9), at_ns + int(end_s * 1e9)
-            short = figures.short_flows(*self._short.finish(self), measured_ns)
+            short = short_figures(*self._short.finish(self), measured_ns)
         self._long.finish(self)
         queue = phase["queue"]["rounds"]
         return {

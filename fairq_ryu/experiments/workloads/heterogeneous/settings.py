@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.hostcc.names import known
-from fairq_ryu.experiments.settings import Scenario, setting
+from fairq_ryu.experiments.settings import setting
 from fairq_ryu.experiments.workloads.common import settings as shared
 from fairq_ryu.setting import closest
 
@@ -33,7 +33,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeterogeneousScenario(Scenario):
+class HeterogeneousScenario(shared.ShortScenario):
     """Groups of long flows, each with its congestion control, and short flows beside them."""
 
     groups: tuple[str, ...] = setting(
@@ -66,35 +66,6 @@ class HeterogeneousScenario(Scenario):
     )
     measured_s: float = setting(
         "duration of the measurement, after warmup_s", unit="s", low=0.1, high=36_000, default=60.0
-    )
-    short_rate: float = setting(
-        "number of short flows that start each second on average, at the times of a Poisson process, "
-        "from the senders in turn, with the congestion control cc; 0: none",
-        unit="1/s",
-        low=0,
-        high=1000,
-        default=0.0,
-    )
-    short_least_bytes: int = setting(
-        "least size of a short flow; sizes have a Pareto distribution",
-        unit="bytes",
-        low=64,
-        high=1_000_000_000,
-        default=1500,
-    )
-    short_most_bytes: int = setting(
-        "largest size of a short flow: what the distribution has above it becomes as large",
-        unit="bytes",
-        low=64,
-        high=1_000_000_000,
-        default=10_000_000,
-        default_text="10000000",
-    )
-    short_shape: float = setting(
-        "shape of the Pareto distribution; the lower, the more of all bytes are in few flows",
-        low=0.1,
-        high=100,
-        default=1.2,
     )
     warmup_s: float = shared.warmup_s()
 
@@ -157,12 +128,7 @@ class HeterogeneousScenario(Scenario):
                 yield UserError("udp_mbit is given, but no group is udp", "remove it, or add udp to groups")
             else:
                 yield UserError("there is a group udp, and udp_mbit is 0", "set udp_mbit to its rate")
-        if self.short_least_bytes > self.short_most_bytes:
-            yield UserError(
-                f"short_least_bytes is {self.short_least_bytes}, and short_most_bytes"
-                f" {self.short_most_bytes}",
-                "lower the first, or raise the second",
-            )
+        yield from self.short_faults()
         if self.sender_cc:
             yield UserError(
                 "the long flows of this traffic have the congestion controls of groups, whatever the sender",

@@ -56,6 +56,20 @@ def test_what_arrived_is_compared(sent: int, arrived: tuple[int, int] | None, in
     assert finish([{"3": sent}], {} if arrived is None else {"3": arrived}) == [intact]
 
 
+def test_a_flow_is_compared_with_what_arrived_at_its_sink() -> None:
+    found: list[bool] = []
+    measurement: Any = SimpleNamespace(integrity=SimpleNamespace(flow=found.append))
+    sinks: list[Any] = [
+        SimpleNamespace(
+            ask=lambda _cmd, number=number, size=size: {"flows": {number: (size, checksum(1, size))}}
+        )
+        for number, size in (("1", 10), ("2", 20))
+    ]
+    workers: list[Any] = [Generator({"1": 10, "2": 20})]
+    transfers.finish_transfers(measurement, workers, *sinks)
+    assert found == [True, False]  # what sink 2 has are bytes of flow 1
+
+
 def test_every_flow_of_every_generator_is_compared() -> None:
     good, bad = (10, checksum(1, 10)), (10, 0)
     arrived = {"1": good, "2": bad, "3": bad}

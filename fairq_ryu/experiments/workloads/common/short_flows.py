@@ -1,0 +1,78 @@
+"""Short flows that start at random times, with sizes of a Pareto distribution."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairq_ryu.experiments.measure.stats import fct_summary
+from fairq_ryu.experiments.testbed import Testbed
+from fairq_ryu.experiments.traffic.flow_sender import HEADER
+from fairq_ryu.experiments.traffic.payload import checksum
+from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement
+from fairq_ryu.experiments.workloads.common.settings import ShortScenario
+
+LINGER_S = 10.0
+"""Short flows have this long to finish after the measured phase."""
+
+
+class ShortFlows:
+    """Short flows from ``senders`` in turn to the receiver."""
+
+    def __init__(
+        self, measurement: Measurement[Any], testbed: Testbed, scenario: ShortScenario, senders: Sequence[str]
+    ) -> None:
+        """Start the generators; nothing is sent yet."""
+        self._scenario = scenario
+        self._source = testbed.local_worker("arrivals")
+        self._source.receive("ready", START_S)
+        receiver = scenario.plan.receiver
+        self._collector, port = measurement.start_worker(receiver, "collector")
+        pids = [testbed.host(name).pid for name in senders]
+        self._to = {"address": testbed.host(receiver).IP(), "port": port, "pids": pids}
+
+    def begin(self, at_ns: int) -> None:
+        """Start flows from ``at_ns`` on."""
+        scenario = self._scenario
+        self._source.ask(
+            "arrive",
+            at_ns=at_ns,
+            per_s=scenario.short_rate,
+            seed=scenario.seed,
+            least=max(HEADER.size + 1, scenario.short_least_bytes),
+            most=scenario.short_most_bytes,
+            shape=scenario.short_shape,
+            **self._to,
+        )
+
+    def finish(self, measurement: Measurement[Any]) -> tuple[list[dict[str, Any]], Mapping[int, int | None]]:
+        """Start no more; the flows, and when the last byte of each has arrived (None: it has not). What
+        arrived is compared with what was sent.
+        """
+        started: list[dict[str, Any]] = self._source.ask("cease")["flows"]
+        ids = [flow["id"] for flow in started]
+        until_ns = time.monotonic_ns() + int(LINGER_S * 1e9)
+        arrived = self._collector.ask("await", LINGER_S + 20.0, ids=ids, until_ns=until_ns)["flows"]
+        sent = self._source.ask("report", 30.0, ids=ids, timeout_s=1.0)["flows"]
+        for flow, here, there in zip(started, arrived, sent, strict=True):
+            whole = here["done_ns"] is None or here["bytes"] == flow["size"] - HEADER.size
+            same = here["crc"] == checksum(flow["seed"], here["bytes"])
+            measurement.integrity.flow(whole and same and here["bytes"] <= there["sent"])
+        return started, {each["id"]: each["done_ns"] for each in arrived}
+
+
+def short_figures(
+    started: Sequence[Mapping[str, Any]], done_ns: Mapping[int, int | None], phase_ns: tuple[int, int]
+) -> dict[str, Any]:
+    """The short flows that were due in the phase, its end excluded: ``count``, ``unfinished``, and
+    ``fct_ms``, the summary of the times from connect() to the last byte of those that have finished (None:
+    none). ``done_ns``: by number, when the last byte of each has arrived (None: it has not).
+    """
+    # By when they were due: a flow that the machine starts late, or that ends late, belongs to its phase.
+    begin, end = phase_ns
+    counted = [flow for flow in started if begin <= flow["due_ns"] < end]
+    times = [
+        (done - flow["start_ns"]) / 1e6 for flow in counted if (done := done_ns.get(flow["id"])) is not None
+    ]
+    return {"count": len(counted), "unfinished": len(counted) - len(times), "fct_ms": fct_summary(times)}

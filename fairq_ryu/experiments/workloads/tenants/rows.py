@@ -1,0 +1,79 @@
+"""The rows of tenants."""
+
+from __future__ import annotations
+
+from fairq_ryu.experiments.workloads.common import rows as common
+from fairq_ryu.experiments.workloads.common.rows import (
+    Figures,
+    Row,
+    RowGroup,
+    Shown,
+    Table,
+    Term,
+    lower,
+    share,
+    times,
+)
+
+_NAME = "tenants"
+
+
+def _member(member: Figures) -> str:
+    flows = f"{member['flows']:.0f} flow" + ("" if member["flows"] == 1 else "s")
+    return f"{member['name']}, {flows}: "
+
+
+def _stage(stage: Figures) -> str:
+    return f"from {stage['from_s']:g} s, {' + '.join(f'{count:.0f}' for count in stage['flows'])} flows: "
+
+
+TABLE = Table(
+    rows=(
+        Row("Jain's index over tenants", "", (_NAME, "jain"), ".4f", Shown.SHORT),
+        Row("Jain's index over flows", "", (_NAME, "jain_flows"), ".4f"),
+        Row("goodput of all tenants", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".2f", Shown.SHORT),
+        Row("packets lost at the bottleneck", "", (_NAME, "lost_share"), ".2%", Shown.SHORT),
+        Row("short flows", "", (_NAME, "short", "count"), "d"),
+        Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
+        *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
+        *common.BOTTLENECK,
+        *common.INTEGRITY,
+    ),
+    groups=(
+        RowGroup(
+            (_NAME, "members"),
+            _member,
+            (
+                Row("goodput", "Mbit/s", ("goodput_mbit",), ".2f", Shown.SHORT),
+                Row("share", "", ("share",), ".1%"),
+                Row("retransmissions", "", ("retransmissions",), "d"),
+                Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+            ),
+        ),
+        RowGroup(
+            (_NAME, "stages"),
+            _stage,
+            (
+                Row("goodput", "Mbit/s", ("goodput_sum_mbit",), ".2f"),
+                Row("Jain's index over tenants", "", ("jain",), ".4f", Shown.SHORT),
+            ),
+        ),
+    ),
+    ratios=(
+        share("tenants_goodput_share", (_NAME, "goodput_sum_mbit"), "goodput of all tenants"),
+        share("tenants_jain_share", (_NAME, "jain"), "Jain's index over tenants"),
+        lower("lost_times_lower", (_NAME, "lost_share"), "packets lost, times lower"),
+        *common.BOTTLENECK_RATIOS,
+    ),
+    terms=(
+        Term(
+            "Jain's index",
+            "Jain",
+            "Fairness of goodputs: 1 when all are equal, 1/n when one of n has everything; without a time, in"
+            " the last stage, in which all flows run.",
+        ),
+        Term("FCT", "FCT", "Of a short flow: from opening the connection to the last byte."),
+        common.RTO,
+        common.ACKS_REWRITTEN,
+    ),
+)

@@ -1,0 +1,150 @@
+"""The settings of tenants."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fairq_ryu.errors import UserError, all_of
+from fairq_ryu.experiments.settings import setting
+from fairq_ryu.experiments.workloads.common import settings as shared
+
+MAX_FLOWS = 1000
+
+
+@dataclass(frozen=True)
+class TenantFlow:
+    """A long flow of a tenant."""
+
+    number: int
+    """over all tenants"""
+    tenant: str
+    sender: str
+    receiver: str
+    stage: int
+    """in which it starts, from 0"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TenantsScenario(shared.ShortScenario):
+    """Long flows of tenants, all together or one more of each tenant in each stage."""
+
+    tenant_flows: tuple[int, ...] = setting(
+        "number of long flows of each tenant; they are assigned to its hosts in turn, and to the receivers",
+        low=1,
+        high=MAX_FLOWS,
+        example=(1, 4),
+    )
+    tenant_hosts: tuple[int, ...] = setting(
+        "number of sending hosts of each tenant; the first tenant has the first of them, and so on",
+        low=1,
+        high=250,
+        default=(),
+        default_text="1 each",
+        example=(1, 1),
+    )
+    staged: bool = setting(
+        "each tenant starts with one flow, and one more starts with each stage until it has all; no: there "
+        "is one stage, and all flows start with it",
+        default=False,
+    )
+    stage_s: float = setting("duration of a stage", unit="s", low=0.2, high=3600, default=60.0)
+    settle_s: float = setting(
+        "time at the beginning of each stage that is not measured", unit="s", low=0, high=3600, default=10.0
+    )
+    receiver_delays_ms: tuple[float, ...] = setting(
+        "delay added to the round trips of each receiver, in addition to rtt_ms; there are as many "
+        "receivers; only with topology dumbbell",
+        unit="ms",
+        low=0,
+        high=1000,
+        default=(),
+        default_text="one receiver, 0",
+        example=(0, 100),
+    )
+
+    @property
+    def applications(self) -> int:
+        """One for each receiver."""
+        return max(1, len(self.receiver_delays_ms))
+
+    @property
+    def receiver_rtts_ms(self) -> tuple[float, ...]:
+        """The setting of that purpose."""
+        return self.receiver_delays_ms
+
+    @property
+    def tenants(self) -> Mapping[str, tuple[str, ...]]:
+        """The tenants are called tenant1, tenant2 and so on."""
+        hosts = iter(self.plan.senders(self.senders))
+        counts = self.tenant_hosts or (1,) * len(self.tenant_flows)
+        return {
+            f"tenant{number}": tuple(itertools.islice(hosts, count)) for number, count in enumerate(counts, 1)
+        }
+
+    @property
+    def others(self) -> list[str]:
+        """The senders of no tenant: they send the short flows."""
+        owned = {host for hosts in self.tenants.values() for host in hosts}
+        return [host for host in self.plan.senders(self.senders) if host not in owned]
+
+    @property
+    def flows(self) -> list[TenantFlow]:
+        """All long flows, tenant after tenant."""
+        found: list[TenantFlow] = []
+        receivers = self.plan.receivers
+        for (name, hosts), count in zip(self.tenants.items(), self.tenant_flows, strict=True):
+            for place in range(count):
+                sender, receiver = hosts[place % len(hosts)], receivers[place % len(receivers)]
+                found.append(TenantFlow(len(found), name, sender, receiver, place if self.staged else 0))
+        return found
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return max(self.tenant_flows) if self.staged else 1
+
+    def check(self) -> None:
+        """`UserError` when the settings contradict each other, with all such faults."""
+        faults = list(self._faults())
+        try:
+            super().check()
+        except UserError as error:
+            faults = [*error.faults, *faults]
+        if faults:
+            raise all_of(faults)
+
+    def _faults(self) -> Iterator[UserError]:
+        yield from self.short_faults()
+        counts = self.tenant_hosts or (1,) * len(self.tenant_flows)
+        if len(counts) != len(self.tenant_flows):
+            yield UserError(
+                f"tenant_flows has {len(self.tenant_flows)} entries and tenant_hosts {len(counts)}",
+                "give one entry of tenant_hosts for each tenant, or none",
+            )
+        owned = sum(counts)
+        if self.short_rate and self.senders <= owned:
+            yield UserError(
+                f"the tenants have {owned} hosts of {self.senders} senders: none is left for short flows",
+                "raise senders, or set short_rate to 0",
+            )
+        elif not self.short_rate and self.senders != owned:
+            yield UserError(
+                f"there are {self.senders} senders, and the tenants have {owned} hosts",
+                "make them the same number, or set short_rate, so that the others send short flows",
+            )
+        if sum(self.tenant_flows) > MAX_FLOWS:
+            yield UserError(
+                f"tenant_flows has {sum(self.tenant_flows):,} flows in all", f"give at most {MAX_FLOWS:,}"
+            )
+        if self.settle_s >= self.stage_s:
+            yield UserError(
+                f"settle_s is {self.settle_s:g}, and stage_s {self.stage_s:g}: nothing would be measured",
+                "lower the first, or raise the second",
+            )
+        if self.receiver_delays_ms and self.topology != "dumbbell":
+            yield UserError(
+                f"topology {self.topology} has one receiver, which receiver_delays_ms cannot delay",
+                "set topology = dumbbell, or remove it",
+            )
