@@ -23,6 +23,7 @@ from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
 from fairq_ryu.channel.description import Capability
+from fairq_ryu.channel.far_queues import FarQueueState, RateLease, Told
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
@@ -95,6 +96,21 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
         """
 
 
+class FarPorts(Protocol):
+    """Where far queues are added and removed: the ports of the bridge, or a fake. The first two methods raise
+    :class:`OpenFlowError`, and change nothing then.
+    """
+
+    def tell_far_queues(self, told: Told) -> None:
+        """A controller changes this, and nothing else any more."""
+
+    def lease_far_rates(self, lease: RateLease, now_ns: int) -> None:
+        """A controller leases rates to far queues."""
+
+    def far_queues(self) -> list[FarQueueState]:
+        """The far queues that there are."""
+
+
 class Session(Protocol):
     """One controller's connection, as the server and the handlers of requests see it."""
 
@@ -131,6 +147,9 @@ class Session(Protocol):
 
 class OpenFlowServer:
     """One bridge's tables of window rules and queue laws, and its controllers' sessions."""
+
+    far: FarPorts
+    """set before the first controller is connected"""
 
     def __init__(
         self,
