@@ -28,11 +28,10 @@ MOST_TOLD = 1000
 """So many far queues fit in a message, with room to spare."""
 
 _SET = struct.Struct("!16sQIII4x")
-_REQUEST = struct.Struct("!8x")
 _RECORD = struct.Struct("!16sQIIIIQ")
 _LEASE = struct.Struct("!I4x")
 _RATE = struct.Struct("!16sQ")
-SET_SIZE, REQUEST_SIZE, RECORD_SIZE = _SET.size, _REQUEST.size, _RECORD.size
+SET_SIZE, RECORD_SIZE = _SET.size, _RECORD.size
 LEASE_SIZE, RATE_SIZE = _LEASE.size, _RATE.size
 # A share is a whole number of millionths.
 _MILLION = 1_000_000
@@ -132,18 +131,13 @@ def _port(name: bytes, known: Mapping[str, object]) -> str:
 
 def request(datapath: Any) -> Any:
     """The request for the far queues of a bridge."""
-    return framing.request(datapath, EXP_TYPE_FAR_QUEUES, encode_request())
-
-
-def encode_request() -> bytes:
-    """The request's body."""
-    return _REQUEST.pack()
+    return framing.request(datapath, EXP_TYPE_FAR_QUEUES, b"")
 
 
 def decode_request(data: bytes) -> None:
-    """Check a request. Raises ValueError on a wrong length."""
-    if len(data) != REQUEST_SIZE:
-        raise ValueError(f"a request for far queues is {REQUEST_SIZE} bytes, not {len(data)}")
+    """Check a request. Raises ValueError if it has a body."""
+    if data:
+        raise ValueError(f"a request for far queues has no body, not {len(data)} bytes")
 
 
 def encode_reply(states: Iterable[FarQueueState]) -> bytes:
