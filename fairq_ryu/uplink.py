@@ -1,7 +1,7 @@
 """An uplink: a port of a switch above by which the data of several bridges arrives, such as that of a rack.
 
-Each agent sees only what arrives at its own machine, so each has a part of the uplink as a far queue: an equal
-one, unless the controller leases it another. :func:`divide` says which. Pure.
+Each agent sees only what arrives at its own machine, so each has a part of the uplink as a far queue: an
+equal one, unless the controller leases it another. :func:`divide` says which. Pure.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def divide(rate: int, active: Mapping[Member, int], before: Mapping[Member, int]
     """The parts of a rate, bytes per second, by the active flows of each port. ``before``: the last parts; a
     port without one had an equal part.
 
-    They sum to the rate exactly, and none is below :data:`FLOOR` of an equal part (rounded down). From division
-    to division each part goes :data:`STEP` of the way to its goal: with the same flows it comes closer each
-    time and never passes it.
+    They sum to the rate exactly, and none is below :data:`FLOOR` of an equal part (rounded down). From
+    division to division each part goes :data:`STEP` of the way to its goal: with the same flows it comes
+    closer each time and never passes it.
     """
     if not active:
         return {}

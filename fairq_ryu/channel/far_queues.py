@@ -1,5 +1,5 @@
-"""SET_FAR_QUEUES: what a controller changes in the far queues of a bridge; LEASE_FAR_RATES: other rates for some
-of them, for a while; and the far-queue multipart: those that there are.
+"""SET_FAR_QUEUES: what a controller changes in the far queues of a bridge; LEASE_FAR_RATES: other rates for
+some of them, for a while; and the far-queue multipart: those that there are.
 
 Everything is in network byte order. Both messages are whole: each replaces the one before it. Interfaces are
 named, and not numbered, because a far queue may be told before its port is there.
@@ -105,7 +105,7 @@ def decode_lease(data: bytes) -> RateLease:
     """The rates of a message; bounds are not checked. Raises ValueError on a wrong length or name."""
     if len(data) < LEASE_SIZE or (len(data) - LEASE_SIZE) % RATE_SIZE:
         raise ValueError(
-            f"the body of LEASE_FAR_RATES is {LEASE_SIZE} bytes and {RATE_SIZE} for each port, not {len(data)}"
+            f"the body of LEASE_FAR_RATES is {LEASE_SIZE} bytes and {RATE_SIZE} a port, not {len(data)}"
         )
     (seconds,) = _LEASE.unpack_from(data)
     rates: dict[str, int] = {}

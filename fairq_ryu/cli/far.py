@@ -43,8 +43,8 @@ def change(
     json_output: bool = False,
     token_file: Path | None = None,
 ) -> int:
-    """Add or change the far queue of a port (bridge and interface) or, with ``words`` None, remove it, and print
-    it. Returns 0. Raises :class:`UserError`.
+    """Add or change the far queue of a port (bridge and interface) or, with ``words`` None, remove it, and
+    print it. Returns 0. Raises :class:`UserError`.
     """
     path = f"/v1/far-queues/{'/'.join(quote(each, safe='') for each in port)}"
     method, body = "DELETE", None

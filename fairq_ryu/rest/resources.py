@@ -115,7 +115,8 @@ _NO_PORTS = {
 }
 _NO_FAR_QUEUE = {
     HTTPStatus.UNPROCESSABLE_ENTITY: (
-        "no such far queue, bridge or port; the agent is not connected or refuses it; the port is behind an uplink"
+        "no such far queue, bridge or port; the agent is not connected, or refuses it; the port is behind "
+        "an uplink"
     ),
     HTTPStatus.GATEWAY_TIMEOUT: "the agent has not answered; it may have the change",
 }

@@ -33,7 +33,15 @@ def start(lab, config=""):
     """Controller and agent read the same file. The bridge forwards by itself."""
     lab.manager = lab.controller(config=config, connect=False)
     target = f"tcp:127.0.0.1:{lab.manager.port}"
-    words = "agent", "--bridge", "s1", "--controller", target, "--config-file", str(lab.tmp_path / "fairq.conf")
+    words = (
+        "agent",
+        "--bridge",
+        "s1",
+        "--controller",
+        target,
+        "--config-file",
+        str(lab.tmp_path / "fairq.conf"),
+    )
     agent = lab.run("agent", FAIRQ, *words)
     agent.wait_for("ready")
     lab.manager.wait_for("agent of bridge 0000000000000001: connected")

@@ -14,8 +14,8 @@ from fairq_ryu.control.agents.agent_link import AgentLink
 
 
 class FarAgent:
-    """Its ``ports`` are numbers by interface; ``table`` is what it begins with. It carries out what was sent to
-    it before. ``silent``: it answers nothing; ``leases`` has what was leased to it.
+    """Its ``ports`` are numbers by interface; ``table`` is what it begins with. It carries out what was sent
+    to it before. ``silent``: it answers nothing; ``leases`` has what was leased to it.
     """
 
     def __init__(self, link: AgentLink, ports: Mapping[str, int], table: FarTable) -> None:

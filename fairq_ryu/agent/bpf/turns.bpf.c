@@ -238,7 +238,8 @@ int fq_take_turns(struct __sk_buff *skb)
 	port = bpf_map_lookup_elem(&turn_ports, &id);
 	agent = bpf_map_lookup_elem(&turn_agent, &zero);
 	if ((room == NO_ROOM || (port && port->waiting)) && !s.has_signature && agent &&
-	    agent->until_ns > s.now && !has_own_rule(&s, data_dir(&s, id) ^ 1) && hand_over(skb, &s, t, id))
+	    agent->until_ns > s.now && !has_own_rule(&s, data_dir(&s, id) ^ 1) &&
+	    hand_over(skb, &s, t, id))
 		return TC_ACT_STOLEN;
 	admit(t, slot, t->first, s.now);
 	return TC_ACT_UNSPEC;

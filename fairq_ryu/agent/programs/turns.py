@@ -2,8 +2,8 @@
 them when their turn has come.
 
 Ports are interface indices here, or the ids of far queues (:mod:`fairq_ryu.agent.far_ports`), and times are
-CLOCK_MONOTONIC nanoseconds, as the program counts them. The key of a packet has the direction of the data that
-waits with it: with a far queue, that is the other one.
+CLOCK_MONOTONIC nanoseconds, as the program counts them. The key of a packet has the direction of the data
+that waits with it: with a far queue, that is the other one.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.write_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     # Options stand before the action or behind it: behind it they have no defaults.
-    absent = {"argument_default": argparse.SUPPRESS}
-    adding = actions.add_parser("add", help="add the far queue of a port, or change it", **absent)
-    removing = actions.add_parser("remove", help="remove the far queue of a port", **absent)
+    none = argparse.SUPPRESS
+    adding = actions.add_parser("add", help="add or change the far queue of a port", argument_default=none)
+    removing = actions.add_parser("remove", help="remove the far queue of a port", argument_default=none)
     for each in (adding, removing):
         options.write_options(each)
         each.add_argument("bridge", metavar="BRIDGE", help="name or dpid of the bridge")

@@ -13,9 +13,9 @@ from fairq_ryu.openflow.pipeline import Message
 
 
 class AgentFarQueues:
-    """Each change is followed by a request for what there is. The agent carries out one after the other, so its
-    n-th answer acknowledges the n-th change, unless an error about it came before. Returns messages and sends
-    nothing.
+    """Each change is followed by a request for what there is. The agent carries out one after the other, so
+    its n-th answer acknowledges the n-th change, unless an error about it came before. Returns messages and
+    sends nothing.
     """
 
     def __init__(self, datapath: Any) -> None:
@@ -64,8 +64,8 @@ class AgentFarQueues:
         self._answer.set()
 
     def acknowledged(self, number: int, seconds: float) -> bool:
-        """Wait for the answer to a request, for so long at most. False: there is none yet. Other greenlets run
-        meanwhile.
+        """Wait for the answer to a request, for so long at most. False: there is none yet. Other greenlets
+        run meanwhile.
         """
         while self._answered < number:
             self._answer.clear()

@@ -1,7 +1,7 @@
 """Adding, changing and removing far queues of a running controller, by request.
 
-A change counts when the agent has acknowledged it. It lasts until the next request about the port or until the
-controller ends, and the agent is told again whenever it connects.
+A change counts when the agent has acknowledged it. It lasts until the next request about the port or until
+the controller ends, and the agent is told again whenever it connects.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Unacknowledged(UserError):
 
 @dataclass(eq=False)
 class FarControl:
-    """Carries out such requests, one after the other. ``answer_s``: how long is waited for an agent, seconds."""
+    """Carries out such requests, one after the other. ``answer_s``: how long is waited for an agent,
+    seconds.
+    """
 
     windows: WindowController
     named: NamedPorts
@@ -54,9 +56,9 @@ class FarControl:
                 yield self._row(link, state)
 
     def add(self, bridge: str, port: str, read: Callable[[str], FarQueue]) -> dict[str, Any]:
-        """Let a port have a far queue, in place of the one that it has; ``read`` makes it from the name of the
-        interface. Returns its row. Raises :class:`UserError` if there is no such port, for a wrong value, or if
-        the agent refuses it; then nothing is changed. Raises :class:`Unacknowledged`.
+        """Let a port have a far queue, in place of the one that it has; ``read`` makes it from the name of
+        the interface. Returns its row. Raises :class:`UserError` if there is no such port, for a wrong value,
+        or if the agent refuses it; then nothing is changed. Raises :class:`Unacknowledged`.
         """
         with self._turn:
             link, key = self._find(bridge, port)
@@ -68,14 +70,16 @@ class FarControl:
         return row
 
     def remove(self, bridge: str, port: str) -> dict[str, Any]:
-        """Let a port have no far queue, also if its configuration has one. Returns the row of that which it had.
-        Raises likewise.
+        """Let a port have no far queue, also if its configuration has one. Returns the row of that which it
+        had. Raises likewise.
         """
         with self._turn:
             link, key = self._find(bridge, port)
             row = self._row_of(link, key)
             if row is None:
-                raise UserError(f"{link.name(key.port)} has no far queue", "fairq far lists those that there are")
+                raise UserError(
+                    f"{link.name(key.port)} has no far queue", "fairq far lists those that there are"
+                )
             self._change(link, key, None, "no far queue any more")
         return row
 

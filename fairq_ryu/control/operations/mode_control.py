@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.operations.named_ports import NamedPorts
+from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.disables import LIMIT, Disables, Scope
 from fairq_ryu.control.windows.window_controller import WindowController

@@ -1,5 +1,5 @@
-"""Bridges and ports by what requests call them: the name of a bridge or its dpid, the name of a port's interface
-or its number.
+"""Bridges and ports by what requests call them: the name of a bridge or its dpid, the name of a port's
+interface or its number.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The parts of uplinks that the agents behind them have, by their active flows. Only the controller sees all of
-them.
+"""The parts of uplinks that the agents behind them have, by their active flows. Only the controller sees all
+of them.
 
 Each part is leased: when the controller is gone, every port has an equal part again, by the agents' own
 configuration. So a port that is not there, or whose agent is not connected, is taken to have that, or what it
@@ -61,7 +61,9 @@ class UplinkShares:
         for dpid, rates in wanted.items():
             link = self._links[dpid]
             if self._is_due(link, rates, now):
-                link.send([far_queues.lease_far_rates(link.datapath, far_queues.RateLease(self._lease, rates))])
+                link.send(
+                    [far_queues.lease_far_rates(link.datapath, far_queues.RateLease(self._lease, rates))]
+                )
                 self._sent[dpid] = link, rates, now
         for member, (link, _) in found.items():
             self._ends[member] = self._sent[link.dpid][2] + self._lease
@@ -76,7 +78,9 @@ class UplinkShares:
         away = [member for member in uplink.members if member not in found]
         left = uplink.rate - sum(self._reserved(uplink, member, now) for member in away)
         least = int(FLOOR * uplink.equal_rate) * len(there)
-        return divide(max(left, least), there, {each: self._parts.get(each, uplink.equal_rate) for each in there})
+        return divide(
+            max(left, least), there, {each: self._parts.get(each, uplink.equal_rate) for each in there}
+        )
 
     def _reserved(self, uplink: Uplink, member: Member, now: float) -> int:
         if now >= self._ends.get(member, now):
@@ -102,7 +106,7 @@ class UplinkShares:
             del found[member]
             if member not in self._doubtful:
                 log.warning(
-                    "uplink port %s/%s: several bridges have this name: write the dpid of the one that is meant",
+                    "uplink port %s/%s: several bridges have this name: write the dpid of the one meant",
                     *member,
                 )
         self._doubtful = frozenset(doubtful)

@@ -140,7 +140,7 @@ class FarQueueRequest(_RequestBody):
         default=None,
     )
     buffer: Words | None = described(
-        "buffer of the port above, such as `1mb`; a number alone is in bytes. Default what drains within 5 ms",
+        "its buffer, such as `1mb`; a number alone is in bytes. Default what drains within 5 ms",
         default=None,
     )
     share: Annotated[float, Field(ge=LEAST_SHARE, le=1, allow_inf_nan=False)] | None = described(

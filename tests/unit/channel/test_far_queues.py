@@ -76,7 +76,7 @@ def test_a_wrong_length(decode, size):
 
 @pytest.mark.parametrize("name", [b"", b"\xff", b"a\0b"])
 def test_a_name_that_is_none(name):
-    with pytest.raises(ValueError, match="interface|decode"):
+    with pytest.raises(ValueError, match=r"interface|decode"):
         far_queues.decode_set(struct.pack("!16sQIII4x", name, 0, 0, 980_000, 0))
 
 

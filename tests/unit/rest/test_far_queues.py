@@ -113,7 +113,9 @@ def test_what_is_wrong_is_refused_whole(
     assert agent.table.told == {} and not events(site)
 
 
-@pytest.mark.parametrize("body", [{"share": 2}, {"share": "x"}, {"speed": 1}, [], {"rate": -1}, {"rate": True}])
+@pytest.mark.parametrize(
+    "body", [{"share": 2}, {"share": "x"}, {"speed": 1}, [], {"rate": -1}, {"rate": True}]
+)
 def test_a_body_that_is_none(site: RestSite, agent: FarAgent, body: Any) -> None:
     assert put(site, body).status_int == 400
     assert agent.table.told == {}
@@ -179,9 +181,14 @@ def test_a_port_behind_an_uplink_is_divided_and_not_changed(site: RestSite, agen
     members = Member("br2", "s2-eth1"), Member("br3", "eth0")
     uplinks = [Uplink("rack1", members, 250_000_000)]
     site.windows.uplinks = UplinkShares(uplinks, site.windows.links, 2)
-    for answer in (put(site, WORDS, "/v1/far-queues/br2/s2-eth1"), site.ask("/v1/far-queues/br2/1", "DELETE")):
+    for answer in (
+        put(site, WORDS, "/v1/far-queues/br2/s2-eth1"),
+        site.ask("/v1/far-queues/br2/1", "DELETE"),
+    ):
         assert answer.status_int == 422
-        assert answer.json["detail"].startswith("s2-eth1 is behind uplink rack1, whose rate is divided; change")
+        assert answer.json["detail"].startswith(
+            "s2-eth1 is behind uplink rack1, whose rate is divided; change"
+        )
     site.link.ports[FAR | 1].depth = site.link.ports[1].depth
     site.windows.uplinks.tick(time.monotonic())
     (row,) = listed(site)

@@ -1,4 +1,6 @@
-"""Uplinks in the controller: who has which part, when it is sent, and what is kept for those that are away."""
+"""Uplinks in the controller: who has which part, when it is sent, and what is kept for those that are
+away.
+"""
 
 from __future__ import annotations
 
@@ -134,7 +136,7 @@ def test_bridges_with_the_same_name_are_told_apart_by_dpid(caplog: pytest.LogCap
         assert set(rack.tick(0.0)) == {1, 3}
         rack.tick(0.25)
     assert [record.getMessage() for record in caplog.records] == [
-        "uplink port br2/eth0: several bridges have this name: write the dpid of the one that is meant"
+        "uplink port br2/eth0: several bridges have this name: write the dpid of the one meant"
     ]
     named = Rack(Uplink("rack1", (Member("br1", "eth0"), Member("4", "eth0")), RATE))
     named.connect(4, "br1")
