@@ -10,6 +10,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import c_uint32
 from typing import Any
 
 import pytest
@@ -595,6 +596,28 @@ def test_a_syn_waits_whose_answer_will_send_through_the_far_queue(switch: Switch
         with wire(switch) as line:
             line.leave(frame)
             assert take(switch) == [frame] and line.received() == []
+
+
+def test_a_long_virtual_queue_is_no_long_queue(switch: Switch) -> None:
+    """What its law is told of stands for that of the switch above."""
+    with far_queue(switch) as port:
+        install(switch, port)
+        crowd(switch, FLOWS // 2)
+        data, known = switch.datapath, switch.datapath.ports[port].ifindex
+        queue = data.queues.queues.get(c_uint32(known))
+        queue.backlog, queue.last_ns = LIMITS.limit, time.monotonic_ns() + 10**10
+        data.queues.queues.set(c_uint32(known), queue)
+        for told, held in ((0, 0), (LIMITS.limit, 1)):
+            state = data.law_state(port)
+            state.queue = told
+            data.window.law_states.set(c_uint32(data.window.slots[known]), state)
+            late = Connection(switch)
+            late.syn()
+            with wire(switch) as line:
+                line.leave(late.syn_ack_segment().frame())
+                assert (len(line.received()), len(take(switch))) == (1 - held, held)
+            room = data.turn_program.room(known, time.monotonic_ns())
+            assert room is not None and room.backlog == told
 
 
 def test_turns_of_the_port_itself_go_first(switch: Switch) -> None:

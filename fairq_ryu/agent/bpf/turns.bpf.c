@@ -96,6 +96,9 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 id, __u64 now)
 	t->hold_ns = turns_hold(&law->law, state);
 	room.limit = law->law.limit;
 	room.backlog = queue_backlog(id, now);
+	/* Nothing waits in a virtual queue, which is long for long: what its law is told of stands for the one above. */
+	if (id & FQ_FAR)
+		room.backlog = law_min(room.backlog, state->queue);
 	room.frame = turns_segment(state) + SEGMENT_HEADERS;
 	room.floor = t->floor;
 	room.first = t->first;

@@ -297,9 +297,12 @@ class TurnProgram(FilterProgram):
         if law.expires_ns <= now_ns:
             return None
         counts = window.port_state(port)
+        length = backlog.believed(queue, check, now_ns)[0]
+        if port != port_index(port):
+            length = min(length, state.queue)  # as has_room() of the program
         return Room(
             limit=law.law.limit,
-            backlog=backlog.believed(queue, check, now_ns)[0],
+            backlog=length,
             flows=layout.counted_flows(counts.sharing, now_ns, window.bucket_ns),
             frame=frame_of(state.segment or _DEFAULT_SEGMENT),
             floor=turns.floor,
