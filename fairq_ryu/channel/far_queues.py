@@ -18,7 +18,7 @@ from fairq_ryu.far_queue import FarQueue
 
 EXP_TYPE_FAR_QUEUES = 19
 """The number of SET_FAR_QUEUES, and of the multipart."""
-EXP_TYPE_LEASE_FAR_RATES = 20
+EXP_TYPE_LEASE_FAR_RATES = 21
 
 REMOVED, TOLD = 1, 2  # flags of a record
 # Code (exp_type) of the OFPET_EXPERIMENTER error that answers either message; the reason follows it.
