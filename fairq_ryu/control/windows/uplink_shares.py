@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 # A lease is renewed after this part of it.
 _RENEW = 0.45
+# Parts are leased anew when one has moved by this part of an equal one, so that the queues behind them rest.
+_STEADY = 0.05
 _Found = Mapping[Member, tuple[AgentLink, int]]
 
 
@@ -28,7 +30,8 @@ class UplinkShares:
 
     def __init__(self, uplinks: Iterable[Uplink], links: Mapping[int, AgentLink], lease: int) -> None:
         self._uplinks, self._links, self._lease = tuple(uplinks), links, lease
-        self._parts: dict[Member, int] = {}
+        self._parts: dict[Member, int] = {}  # by the last division
+        self._leased: dict[Member, int] = {}
         self._ends: dict[Member, float] = {}
         self._sent: dict[int, tuple[AgentLink, Mapping[str, int], float]] = {}
         self._doubtful: frozenset[Member] = frozenset()
@@ -55,8 +58,7 @@ class UplinkShares:
         found = self._present()
         wanted: dict[int, dict[str, int]] = {}
         for uplink in self._uplinks:
-            for member, part in self._divided(uplink, found, now).items():
-                self._parts[member] = part
+            for member, part in self._to_lease(uplink, self._divided(uplink, found, now)).items():
                 wanted.setdefault(found[member][0].dpid, {})[member.port] = part
         for dpid, rates in wanted.items():
             link = self._links[dpid]
@@ -67,6 +69,17 @@ class UplinkShares:
                 self._sent[dpid] = link, rates, now
         for member, (link, _) in found.items():
             self._ends[member] = self._sent[link.dpid][2] + self._lease
+
+    def _to_lease(self, uplink: Uplink, parts: dict[Member, int]) -> dict[Member, int]:
+        """These parts, or all as they are leased now."""
+        self._parts.update(parts)
+        leased = {member: self._leased[member] for member in parts if member in self._leased}
+        steady = leased.keys() == parts.keys() and sum(leased.values()) == sum(parts.values())
+        most = _STEADY * uplink.equal_rate
+        if steady and all(abs(parts[member] - leased[member]) <= most for member in parts):
+            return leased
+        self._leased.update(parts)
+        return parts
 
     def _is_due(self, link: AgentLink, rates: Mapping[str, int], now: float) -> bool:
         known, sent, at = self._sent.get(link.dpid, (None, {}, 0.0))
@@ -85,7 +98,8 @@ class UplinkShares:
     def _reserved(self, uplink: Uplink, member: Member, now: float) -> int:
         if now >= self._ends.get(member, now):
             self._parts.pop(member, None)
-        return max(self._parts.get(member, 0), uplink.equal_rate)
+            self._leased.pop(member, None)
+        return max(self._leased.get(member, 0), uplink.equal_rate)
 
     def _present(self) -> dict[Member, tuple[AgentLink, int]]:
         """The ports whose far queues have been read, with their agents and their active flows."""

@@ -5,6 +5,7 @@ away.
 from __future__ import annotations
 
 import logging
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -83,6 +84,19 @@ def test_active_flows_decide_and_the_sum_is_always_the_rate():
         assert total(rack.parts(now)) == RATE
     first, second, third = (part or 0 for part in rack.parts(100.0).values())
     assert first > EQUAL > second > third >= FLOOR_OF_THREE
+
+
+def test_small_moves_are_not_leased():
+    rack = Rack()
+    rack.flows(1, 30)
+    parts, sent = [rack.parts(now) for now in LONG], 0
+    for one, other in pairwise(parts):
+        moved = [abs((other[dpid] or 0) - (one[dpid] or 0)) for dpid in parts[0]]
+        assert max(moved) == 0 or max(moved) > 0.05 * EQUAL
+        sent += max(moved) > 0
+    assert 0 < sent < 10
+    goal = RATE - 2 * FLOOR_OF_THREE
+    assert abs((parts[-1][1] or 0) - goal) <= 0.06 * EQUAL
 
 
 def test_a_lease_is_renewed_though_nothing_changes():
