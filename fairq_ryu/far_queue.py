@@ -17,6 +17,9 @@ BUFFER_S = 0.005
 """The buffer that a switch is taken to have for a port, as the time in which it drains, seconds."""
 LEAST_BUFFER, MOST_BUFFER = 1538, 1 << 30
 """Bounds of the buffer, bytes: an Ethernet frame with all that it takes on the wire; TCP's largest window."""
+LEAST_RATE, MOST_RATE = 125_000, 100_000_000_000
+"""Bounds of the rate, bytes per second."""
+LEAST_SHARE = 0.1
 _SUFFIX = "@far"
 # OpenFlow has room for 15 bytes and a zero. The number of a network card is at the beginning of a name, that
 # of its port at the end.
@@ -42,6 +45,16 @@ class FarQueue:
         rate = self.rate or link // 8
         drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0
         return self.buffer or drained, int(rate * self.share)
+
+    def wrong(self) -> str | None:
+        """What is out of its bounds; None: all is within."""
+        if self.rate and not LEAST_RATE <= self.rate <= MOST_RATE:
+            return f"{self.port}: rate {self.rate} bytes/s"
+        if self.buffer and not LEAST_BUFFER <= self.buffer <= MOST_BUFFER:
+            return f"{self.port}: buffer {self.buffer} bytes"
+        if not LEAST_SHARE <= self.share <= 1:
+            return f"{self.port}: share {self.share:g}"
+        return None
 
 
 def is_far(number: int) -> bool:

@@ -11,6 +11,7 @@ from fairq_ryu.agent import messages
 from fairq_ryu.channel import (
     congestion,
     deadlines,
+    far_queues,
     flow_changes,
     flowmod,
     port_mode,
@@ -26,6 +27,7 @@ from fairq_ryu.channel import (
 )
 from fairq_ryu.channel.oxm import EXPERIMENTER_ID
 from fairq_ryu.config.loader import Config
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import (
@@ -55,6 +57,7 @@ _SYN = bytes.fromhex(
 WINDOW_LAW = base.switch_law(make("las", Config()), _PORT)
 QUEUE_LAW = base.queue_law(make("afcd", Config()), _PORT)
 """As the controller sends them by default."""
+_FAR = FarQueue("eth0", 1_250_000_000, 1_000_000)
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
 _LAW = window_law.LawState(
     law=17, port=17, pool=30500, window=0, queue=30280, target=31250, flows=9, young=3, beta=0, segment=1460,
@@ -144,6 +147,16 @@ def dumps() -> dict[str, bytes]:
         "set-port-mode": _sent(port_mode.set_port_mode(_PEER, 17, port_mode.OBSERVE), 0x10D),
         "port-mode-request": _sent(port_mode.request(_PEER), 0x10E),
         "port-mode-reply": _reply(0x10E, port_mode.EXP_TYPE_PORT_MODE, port_mode.encode_reply([windows])),
+        "set-far-queues": _sent(far_queues.set_far_queues(_PEER, {_FAR.port: _FAR}), 0x114),
+        "far-queue-request": _sent(far_queues.request(_PEER), 0x115),
+        "far-queue-reply": _reply(
+            0x115,
+            far_queues.EXP_TYPE_FAR_QUEUES,
+            far_queues.encode_reply([far_queues.FarQueueState(_FAR, True, 17, _FAR.rate // 2)]),
+        ),
+        "lease-far-rates": _sent(
+            far_queues.lease_far_rates(_PEER, far_queues.RateLease(2, {_FAR.port: _FAR.rate // 2})), 0x116
+        ),
         "port-settings-request": _sent(port_settings.request(_PEER), 0x10D),
         "port-settings": settings,
     }

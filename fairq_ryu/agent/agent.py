@@ -105,8 +105,9 @@ class Agent:
             work += [_repeat(*job) for job in self._jobs()]
             tasks = [asyncio.create_task(each) for each in work]
             every = [port for bridge in self._bridges for port in bridge.programs.ports.values()]
-            for name in without_port(options.far_queues, every):
-                log.warning("[far_queues] %s: no bridge here has a port of this name; waiting for one", name)
+            far = {each.port: each for bridge in self._bridges for each in bridge.far_queues}
+            for name in without_port(far.values(), every):
+                log.warning("far queue of %s: no bridge here has a port of this name; waiting for one", name)
             for bridge in self._bridges:
                 ready(bridge.name, len(bridge.programs.ports))
             service_manager.ready()

@@ -21,6 +21,7 @@ from typing import Any
 from fairq_ryu.agent import status
 from fairq_ryu.agent.bridge_lock import BridgeLock
 from fairq_ryu.agent.controller_connection import ControllerConnection
+from fairq_ryu.agent.far_table import FarTable
 from fairq_ryu.agent.filter_watch import FilterWatch
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.options import AgentOptions
@@ -31,6 +32,7 @@ from fairq_ryu.agent.programs.copies import CopyRecord
 from fairq_ryu.agent.programs.drops import DropRecord
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.errors import UserError, quoted
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
@@ -60,13 +62,21 @@ class AgentBridge:
         self.view = self._watcher.start()
         return self.view
 
+    @property
+    def far_queues(self) -> list[FarQueue]:
+        """The configured far queues, of whatever bridge of the agent, and its parts of uplinks, which are in
+        place of those.
+        """
+        parts = [part for each in self._options.uplinks for part in each.parts_at(self.name, self.view.dpid)]
+        return [*self._options.far_queues, *parts]
+
     def open(self, host: HostPrograms, filters: FilterWatch, tls: ssl.SSLContext | None) -> None:
         """Make what controllers see, by the loaded programs. Raises :class:`UserError`."""
         self._filters, self.programs = filters, BridgePrograms(host)
         self.server = self._openflow_server()
-        self.ports = BridgePorts(
-            self.name, self.view, self.programs, self.server, self._reconnect, self._options.far_queues
-        )
+        far = FarTable(self.far_queues)
+        self.ports = BridgePorts(self.name, self.view, self.programs, self.server, self._reconnect, far)
+        self.server.far = self.ports
         self.connections = [
             ControllerConnection(target, tls, self.server, self.send_notices)
             for target in self._options.targets
@@ -167,7 +177,9 @@ class AgentBridge:
 
     async def expire_rules(self) -> None:
         """Remove what has expired."""
-        self.server.expire_rules(time.monotonic_ns())
+        now = time.monotonic_ns()
+        self.server.expire_rules(now)
+        self.ports.expire_far_rates(now)
 
     async def read_silent_queues(self) -> None:
         """Read the queues that have had no event for too long."""

@@ -23,6 +23,7 @@ from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
 from fairq_ryu.channel.description import Capability
+from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease, Told
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
@@ -95,6 +96,37 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
         """
 
 
+class FarPorts(Protocol):
+    """Where far queues are added and removed: the ports of the bridge, or a fake. The first two methods raise
+    :class:`OpenFlowError`, and change nothing then.
+    """
+
+    def tell_far_queues(self, told: Told) -> None:
+        """A controller changes this, and nothing else any more."""
+
+    def lease_far_rates(self, lease: RateLease, now_ns: int) -> None:
+        """A controller leases rates to far queues."""
+
+    def far_queues(self) -> list[FarQueueState]:
+        """The far queues that there are."""
+
+
+class NoPorts:
+    """A bridge whose ports nobody follows: it has no far queues."""
+
+    def tell_far_queues(self, told: Told) -> None:
+        """It can have none."""
+        if told:
+            raise OpenFlowError(ofp.OFPET_EXPERIMENTER, ERROR_FAR_QUEUE, "nobody follows the ports")
+
+    def lease_far_rates(self, lease: RateLease, now_ns: int) -> None:
+        """Nothing has a rate."""
+
+    def far_queues(self) -> list[FarQueueState]:
+        """None."""
+        return []
+
+
 class Session(Protocol):
     """One controller's connection, as the server and the handlers of requests see it."""
 
@@ -150,6 +182,8 @@ class OpenFlowServer:
         self.table = RuleTable(self.laws, rule_capacity)
         self.queue_laws = QueueLawTable(data, rule_capacity)
         self.queue_table = RuleTable(self.queue_laws, rule_capacity)
+        self.far: FarPorts = NoPorts()
+        """whoever follows the ports takes this place"""
         self.sessions: list[Session] = []
         self.port_settings: Mapping[int, PortSettings] = {}
         self.master: Session | None = None

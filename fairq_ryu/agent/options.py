@@ -11,6 +11,7 @@ from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.controller_target import ControllerTarget
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
+from fairq_ryu.uplink import Uplink
 
 
 def parse_bridges(texts: Iterable[str]) -> tuple[str, ...]:
@@ -63,3 +64,4 @@ class AgentOptions:
     limits: ProgramLimits
     tls: TlsFiles = TlsFiles()
     far_queues: tuple[FarQueue, ...] = ()
+    uplinks: tuple[Uplink, ...] = ()

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
-from fairq_ryu.agent.far_ports import with_far_queues
+from fairq_ryu.agent.far_ports import far_id, with_far_queues
+from fairq_ryu.agent.far_table import FarTable
+from fairq_ryu.agent.law_objects import refused
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
@@ -21,9 +23,10 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import read_backlogs, read_queue_limits
 from fairq_ryu.agent.tc import UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice, listed
+from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease, Told
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.far_queue import FarQueue
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
@@ -41,14 +44,14 @@ class BridgePorts:
         programs: BridgePrograms,
         server: OpenFlowServer,
         reconnect: Callable[[], None],
-        far_queues: Iterable[FarQueue] = (),
+        far: FarTable | None = None,
     ) -> None:
         """``view`` is the first one; :meth:`update` starts on its ports. ``reconnect`` is called when the
-        bridge has a new datapath id. ``far_queues``: of whatever bridge of the agent.
+        bridge has a new datapath id. ``far``: the far queues that its ports should have.
         """
         self._bridge, self._view = bridge, view
         self._programs, self._server, self._reconnect = programs, server, reconnect
-        self._far_queues = {each.port: each for each in far_queues}
+        self._far = far or FarTable()
         self.deleted = False
         """Whether the bridge does not exist now."""
         self._failed: dict[int, tuple[str, str]] = {}  # name and reason, by interface index
@@ -66,7 +69,7 @@ class BridgePorts:
         if view.dpid != self._view.dpid:
             self._renumber(view.dpid)
         self._view = view
-        wanted = {port.ofport: port for port in with_far_queues(view.ports, self._far_queues)}
+        wanted = {port.ofport: port for port in with_far_queues(view.ports, self._far.queues)}
         present = {port.ifindex for port in wanted.values()} | {each.ifindex for each in view.devices}
         self._failed = {index: why for index, why in self._failed.items() if index in present}
         # A far queue goes before its port, and comes after it.
@@ -82,7 +85,8 @@ class BridgePorts:
                 changed |= self._add(port)
             elif known != port:
                 self._programs.update_port(port)
-                self._server.send_port_status(ofp.OFPPR_MODIFY, port)
+                if replace(known, far=port.far) != port:
+                    self._server.send_port_status(ofp.OFPPR_MODIFY, port)
         self._add_devices(view)
         untagged = {number: each.untagged for number, each in view.settings.items() if each.untagged}
         self._programs.set_vlans(untagged)
@@ -111,6 +115,45 @@ class BridgePorts:
     def unwatched(self) -> list[tuple[str, str]]:
         """Names of ports on which the programs do not run, and why."""
         return sorted([*self._view.unwatched, *self._failed.values()])
+
+    # Far queues
+
+    def tell_far_queues(self, told: Told) -> None:
+        """A controller changes this in the far queues. Raises
+        :class:`~fairq_ryu.channel.refusal.OpenFlowError`, also if one cannot be started; then all are as
+        before.
+        """
+        before = self._far.told
+        self._far.tell(told)
+        self._update_far_queues()
+        for port in self._view.ports:
+            failed = self._failed.get(far_id(port.ifindex))
+            if failed is not None and told.get(port.name) != before.get(port.name):
+                self._far.tell(before)
+                self._update_far_queues()
+                raise refused(ERROR_FAR_QUEUE, f"{port.name}: {failed[1]}")
+
+    def lease_far_rates(self, lease: RateLease, now_ns: int) -> None:
+        """A controller leases rates to far queues. Raises likewise."""
+        if self._far.lease(lease, now_ns):
+            self._update_far_queues()
+
+    def expire_far_rates(self, now_ns: int) -> None:
+        """End the leases that are over."""
+        if self._far.expire(now_ns):
+            self._update_far_queues()
+
+    def far_queues(self) -> list[FarQueueState]:
+        """The far queues that there are."""
+        ports = self._programs.ports
+        return self._far.states(
+            {ports[each.ofport - FAR].name: each.ofport - FAR for each in ports.values() if each.far}
+        )
+
+    def _update_far_queues(self) -> None:
+        if not self.deleted:
+            self.update(self._view)
+            self._server.laws.limits_changed()
 
     def _name_unpoliced(self, view: BridgeView) -> None:
         """Log which ports Open vSwitch cannot police, because clsact is in the place of its ingress qdisc."""

@@ -15,6 +15,7 @@ from fairq_ryu.agent.openflow_server import Session
 from fairq_ryu.channel import (
     congestion,
     deadlines,
+    far_queues,
     flow_changes,
     flow_records,
     framing,
@@ -147,6 +148,18 @@ def _port_modes(session: Session, port: int) -> Iterable[bytes]:
     return [port_mode.encode_reply([each]) for each in session.server.port_modes(port)]
 
 
+def _set_far_queues(session: Session, told: far_queues.Told) -> None:
+    session.server.far.tell_far_queues(told)
+
+
+def _lease_far_rates(session: Session, lease: far_queues.RateLease) -> None:
+    session.server.far.lease_far_rates(lease, time.monotonic_ns())
+
+
+def _far_queues(session: Session, _: None) -> Iterable[bytes]:
+    return [far_queues.encode_reply([each]) for each in session.server.far.far_queues()]
+
+
 def _port_settings(session: Session, _: None) -> None:
     for message in port_settings.messages(session.server.port_settings):
         session.send(message)
@@ -169,6 +182,8 @@ _COMMANDS.add(recovery.SET, _set_recovery)
 _COMMANDS.add(deadlines.SET, _set_deadlines)
 _COMMANDS.add(port_mode.SET, _set_port_mode)
 _COMMANDS.add(port_settings.REQUEST, _port_settings)
+_COMMANDS.add(far_queues.SET, _set_far_queues)
+_COMMANDS.add(far_queues.LEASE, _lease_far_rates)
 
 _REQUESTS: DispatchTable[Session, Iterable[bytes]] = DispatchTable()
 _REQUESTS.add(queue_depth.REQUEST, _queue_depths)
@@ -179,3 +194,4 @@ _REQUESTS.add(window_law.REQUEST, _law_states)
 _REQUESTS.add(queue_law.REQUEST, _queue_law_states)
 _REQUESTS.add(segment_counts.REQUEST, _segment_counts)
 _REQUESTS.add(port_mode.REQUEST, _port_modes)
+_REQUESTS.add(far_queues.REQUEST, _far_queues)

@@ -33,6 +33,7 @@ from fairq_ryu.control.arrivals.switches import Switches
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.flows.syn_admission import SynAdmission
+from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
@@ -161,8 +162,9 @@ class Controller(app_manager.RyuApp):
         )
         policies = PolicyControl(self.windows, config, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
+        far = FarControl(self.windows, self.modes.named, self.streams.add, log)
         metrics = Metrics(state)
-        setup.register(wsgi, config, state, self.streams, policies, self.modes, metrics, token)
+        setup.register(wsgi, config, state, self.streams, policies, self.modes, far, metrics, token)
         garbage.configure()
         workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
         start(self._jobs(), workers)
@@ -190,6 +192,7 @@ class Controller(app_manager.RyuApp):
         self.rerouting.notify()
         self.windows.report_overdue(now)
         self.modes.tick(now)
+        self.windows.uplinks.tick(now)
         self.streams.tick()
 
     def _discover(self) -> None:

@@ -21,7 +21,7 @@ from fairq_ryu.agent.watched_ports import listed
 from fairq_ryu.cli.doctor import commands
 from fairq_ryu.cli.release import QOS_KEY, string_atom
 from fairq_ryu.errors import UserError, plain, quoted
-from fairq_ryu.far_queue import FAR
+from fairq_ryu.far_queue import FAR, SHARE
 
 _NOOP = "linux-noop"
 # The queue that is proposed: a port is shaped to this part of its line rate, so that packets wait in the
@@ -34,6 +34,10 @@ _BURST_S = 0.0001
 _LEAST_BURST = 3_000
 # A packet of several segments is no large part of a buffer beyond that; below, tbf is to cut it.
 _CUT_BELOW = 10 * 65_536
+_FAR_COST = (
+    f"it costs long flows some {100 * (1 - SHARE):.0f} % of the rate (share {SHARE:g}), and each packet that "
+    "arrives about 0.1 us of a processor"
+)
 # A frame may be so much longer than the payload of Ethernet: its header, two VLAN tags, some room.
 _FRAME_ROOM = 40
 
@@ -61,7 +65,8 @@ class PortReport:
     ``reason``: why, or why not; ``commands`` would make it governed, or keep it so. ``limit`` in bytes,
     ``rate`` in bits per second, 0: not known. ``no_acks``: flows whose data left by the port, and
     whose ACKs by none of the agent. ``far_queue``: a line for ``[far_queues]`` that would govern the queue in
-    the switch above; "": there is one, or the port is no network card.
+    the switch above; "": there is one, or the port is no network card. ``lost``: segments that were lost
+    before they arrived at a port with a far queue.
     """
 
     names: tuple[str, ...]
@@ -75,6 +80,7 @@ class PortReport:
     commands: tuple[str, ...] = ()
     no_acks: int = 0
     far_queue: str = ""
+    lost: int = 0
 
 
 def main(bridge: str, json_output: bool = False) -> int:
@@ -128,9 +134,15 @@ def lines(
             )
         for command in each.commands:
             yield f"    {command}"
+        if each.lost:
+            yield (
+                f"    far queue: {each.lost} segments were lost in the switch above, or before it, since the "
+                "agent started; if that goes on, lower its share or its buffer"
+            )
         if each.far_queue:
             yield "    what arrives has waited in the switch above; to govern that queue from here:"
             yield f"    [far_queues] {each.far_queue}"
+            yield f"    {_FAR_COST}"
     governed, ports = sum(each.governed for each in found), sum(each.ofport is not None for each in found)
     without = sum(each.governed and each.no_acks > 0 for each in found)
     note = f"; {without} of these have flows without ACKs, which are not" if without else ""
@@ -148,8 +160,12 @@ def with_far_queue(report: PortReport, ports: Sequence[BridgePort], told: Mappin
     ``told``: the status of the agent.
     """
     port = next((each for each in ports if each.ofport == report.ofport), None)
-    known = {each["ofport"] for each in told.get("ports", ())}
-    if port is None or FAR + port.ofport in known or not _is_card(port.name):
+    known = {each["ofport"]: each for each in told.get("ports", ())}
+    if port is None:
+        return report
+    if FAR + port.ofport in known:
+        return replace(report, lost=known[FAR + port.ofport]["queue"]["drops"])
+    if not _is_card(port.name):
         return report
     speed = f"{port.speed // 10**6}mbit" if port.speed else "RATE"
     return replace(report, far_queue=f"{port.name} = rate {speed} buffer BYTES")

@@ -13,7 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.far_queue import LEAST_BUFFER, MOST_BUFFER, SHARE, FarQueue, far_name
+from fairq_ryu.far_queue import (
+    LEAST_BUFFER,
+    LEAST_RATE,
+    LEAST_SHARE,
+    MOST_BUFFER,
+    MOST_RATE,
+    SHARE,
+    FarQueue,
+    far_name,
+)
 
 FAR_QUEUES = "far_queues"
 _FORM = "write PORT = rate RATE buffer BYTES share PART, each of the three or none"
@@ -26,8 +35,6 @@ _RATES |= {f"{name}bps": float(size) for name, size in _PREFIXES.items()}
 # tc's sizes are all binary.
 _SIZES = {"": 1, "b": 1}
 _SIZES |= {f"{name}{b}": 2 ** (10 * power) for power, name in enumerate("kmg", 1) for b in ("", "b")}
-_LEAST_RATE, _MOST_RATE = 125_000, 100_000_000_000
-_LEAST_SHARE = 0.1
 T = TypeVar("T")
 
 
@@ -53,7 +60,7 @@ def written(queue: FarQueue) -> str:
 
 
 def _read(where: str, port: str, text: str) -> FarQueue:
-    if not 0 < len(port.encode()) <= 15 or re.search(r"[\s/*?\[]", port):
+    if not is_interface(port):
         raise UserError(f"{where}: it is not the name of an interface", _FORM)
     words = text.split()
     named = dict(zip(words[::2], words[1::2], strict=False))
@@ -64,12 +71,24 @@ def _read(where: str, port: str, text: str) -> FarQueue:
             raise UserError(f"{where}: {word} is there twice", "take one of them out")
     if len(words) % 2:
         raise UserError(f"{where}: {words[-1]} has no value", _FORM)
+    return read_far_queue(where, port, named)
+
+
+def read_far_queue(where: str, port: str, named: Mapping[str, str]) -> FarQueue:
+    """The far queue of a port; ``named`` has ``rate``, ``buffer`` and ``share`` as tc writes them, each of
+    the three or none. Raises :class:`UserError`; ``where`` begins its message.
+    """
     return FarQueue(
         port,
         rate=_value(where, named, "rate", _rate, 0),
         buffer=_value(where, named, "buffer", _size, 0),
         share=_value(where, named, "share", _share, SHARE),
     )
+
+
+def is_interface(name: str) -> bool:
+    """Whether an interface may have this name."""
+    return 0 < len(name.encode()) <= 15 and not re.search(r"[\s/*?\[]", name)
 
 
 def _value(where: str, named: Mapping[str, str], name: str, read: Callable[[str], T], default: T) -> T:
@@ -82,14 +101,14 @@ def _value(where: str, named: Mapping[str, str], name: str, read: Callable[[str]
 _EXAMPLES = {
     "rate": "write it as tc does, for example 10gbit, from 1mbit to 800gbit",
     "buffer": f"write it as tc does, for example 1000000 or 1mb, from {LEAST_BUFFER} bytes to 1gb",
-    "share": f"write a part of the rate, from {_LEAST_SHARE} to 1",
+    "share": f"write a part of the rate, from {LEAST_SHARE} to 1",
 }
 
 
 def _rate(text: str) -> int:
     """Bytes per second. A number alone is in bits per second, as tc has it."""
     rate = _scaled(text, {"": 1 / 8, **_RATES}, "a rate")
-    return _within(rate, _LEAST_RATE, _MOST_RATE)
+    return _within(rate, LEAST_RATE, MOST_RATE)
 
 
 def _size(text: str) -> int:
@@ -98,7 +117,7 @@ def _size(text: str) -> int:
 
 def _share(text: str) -> float:
     share = float(text) if re.fullmatch(r"\d*\.?\d+", text) else 0.0
-    if not _LEAST_SHARE <= share <= 1:
+    if not LEAST_SHARE <= share <= 1:
         raise ValueError("it is not such a part")
     return share
 

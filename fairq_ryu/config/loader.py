@@ -16,14 +16,18 @@ from fairq_ryu.config.far_queues import FAR_QUEUES, read_far_queues, written
 from fairq_ryu.config.ports import MODES, PORTS, read_modes, read_ports
 from fairq_ryu.config.schema import CORE, sections, settings_of
 from fairq_ryu.config.services import SERVICE, read_service
+from fairq_ryu.config.uplinks import UPLINK, check_uplinks, read_uplink
+from fairq_ryu.config.uplinks import written as uplink_written
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import PortMode, Service
 from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
+from fairq_ryu.uplink import Uplink
 
 # Not with "_": OpenStack has [service_user] and [service_token] in such files.
 _A_SERVICE = re.compile(r"services?(?:[\s.:-]+(.*))?", re.I)
+_AN_UPLINK = re.compile(r"uplinks?(?:[\s.:-]+(.*))?", re.I)
 
 
 class Config:
@@ -36,6 +40,7 @@ class Config:
         services: tuple[Service, ...] = (),
         modes: tuple[tuple[str, PortMode], ...] = (),
         far_queues: tuple[FarQueue, ...] = (),
+        uplinks: tuple[Uplink, ...] = (),
     ) -> None:
         """``values`` are those that differ from the defaults. KeyError for an unknown setting."""
         given = dict(values or {})
@@ -52,11 +57,13 @@ class Config:
         self._services = services
         self._modes = modes
         self._far_queues = far_queues
+        self._uplinks = uplinks
 
     def changed(self, section: str, values: Mapping[str, Value]) -> Config:
         """A copy with other values in one section. UserError if they do not fit the rest."""
         new = {(section, name): value for name, value in values.items()}
-        config = Config(self._values | new, self._ports, self._services, self._modes, self._far_queues)
+        rest = self._ports, self._services, self._modes, self._far_queues, self._uplinks
+        config = Config(self._values | new, *rest)
         _check_together(config)
         return config
 
@@ -106,6 +113,10 @@ class Config:
         """The queues in switches above, at most one for each interface."""
         return self._far_queues
 
+    def uplinks(self) -> tuple[Uplink, ...]:
+        """The ports of switches above that lead to several bridges."""
+        return self._uplinks
+
     def as_dict(self) -> dict[str, dict[str, Value]]:
         """All values, by section and name."""
         sections = dict.fromkeys(section for section, _ in self._values)
@@ -116,6 +127,8 @@ class Config:
             found[MODES] = {pattern: str(mode) for pattern, mode in self._modes}
         if self._far_queues:
             found[FAR_QUEUES] = {each.port: written(each) for each in self._far_queues}
+        for uplink in self._uplinks:
+            found[f"{UPLINK}{uplink.name}"] = uplink_written(uplink)
         for service in self._services:
             found[f"{SERVICE}{service.name}"] = {
                 "port": service.port,
@@ -131,14 +144,15 @@ def load(paths: Iterable[str | Path]) -> Config:
     """Read files in order; later ones override earlier ones. Raises :class:`UserError` for the first error.
 
     Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]``,
-    ``[modes]``, ``[far_queues]`` and each ``[service.NAME]`` are taken as a whole from the last file that has
-    them: their lines belong together.
+    ``[modes]``, ``[far_queues]``, each ``[uplink.NAME]`` and each ``[service.NAME]`` are taken as a whole
+    from the last file that has them: their lines belong together.
     """
     values: dict[tuple[str, str], Value] = {}
     ports: tuple[tuple[str, str], ...] = ()
     modes: tuple[tuple[str, PortMode], ...] = ()
     far_queues: tuple[FarQueue, ...] = ()
     services: dict[str, Service] = {}
+    uplinks: dict[str, Uplink] = {}
     for path in paths:
         for section, lines in files.read(Path(path)).items():
             if section == PORTS:
@@ -147,11 +161,14 @@ def load(paths: Iterable[str | Path]) -> Config:
                 modes = read_modes(str(path), lines, available())
             elif section == FAR_QUEUES:
                 far_queues = read_far_queues(str(path), lines)
+            elif section.startswith(UPLINK):
+                uplinks[section] = read_uplink(str(path), section, lines)
             elif section.startswith(SERVICE):
                 services[section] = read_service(str(path), section, lines)
             else:
                 values.update(_read(str(path), section, lines))
-    config = Config(values, ports, tuple(services.values()), modes, far_queues)
+    check_uplinks(uplinks.values())
+    config = Config(values, ports, tuple(services.values()), modes, far_queues, tuple(uplinks.values()))
     _check_together(config)
     return config
 
@@ -159,7 +176,7 @@ def load(paths: Iterable[str | Path]) -> Config:
 def ignored_sections(path: Path) -> list[str]:
     """The sections of a file, which `load` has accepted, that are neither ours nor Ryu's [DEFAULT]."""
     ours = {*CORE, PORTS, MODES, FAR_QUEUES, *available(), "DEFAULT"}
-    return [name for name in files.read(path) if name not in ours and not name.startswith(SERVICE)]
+    return [name for name in files.read(path) if name not in ours and not name.startswith((SERVICE, UPLINK))]
 
 
 def _check_together(config: Config) -> None:
@@ -192,6 +209,8 @@ def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str,
         # As people write it: [service], [services], [Service.web], [service web].
         if named := _A_SERVICE.fullmatch(section):
             close: str | None = f"{SERVICE}{named[1] or 'NAME'}"
+        elif named := _AN_UPLINK.fullmatch(section):
+            close = f"{UPLINK}{named[1] or 'NAME'}"
         else:
             close = closest(section, [*CORE, PORTS, MODES, FAR_QUEUES, *available()])
         if close:

@@ -20,6 +20,7 @@ const KINDS = {
   agent: "agent",
   policy: "policy",
   mode: "mode",
+  far: "far queue",
 };
 const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "law"]);
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.reply import Answer, Reply, encode
 from fairq_ryu.rest.schema.base import RequestModel, Row
@@ -100,6 +101,22 @@ class ModesView(Protocol):
         """Let them have windows again. Raises likewise."""
 
 
+class FarView(Protocol):
+    """Lists, adds, changes and removes far queues, as
+    :class:`fairq_ryu.control.operations.far_control.FarControl`; rows are
+    :class:`fairq_ryu.rest.schema.rows.FarQueueRow`.
+    """
+
+    def listed(self) -> Iterable[dict[str, Any]]:
+        """All far queues."""
+
+    def add(self, bridge: str, port: str, read: Callable[[str], FarQueue]) -> dict[str, Any]:
+        """Let a port have one. Returns its row. Raises :class:`~fairq_ryu.errors.UserError`."""
+
+    def remove(self, bridge: str, port: str) -> dict[str, Any]:
+        """Let it have none. Returns the row of that which it had. Raises likewise."""
+
+
 class MetricsView(Protocol):
     """Provides the metrics."""
 
@@ -119,6 +136,7 @@ class RestService:
     policy: PolicyView | None = None
     metrics: MetricsView | None = None
     modes: ModesView | None = None
+    far: FarView | None = None
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
     ports: CachedReply = field(init=False)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import short_dpid
-from fairq_ryu.rest import announcements, modes
+from fairq_ryu.rest import announcements, far_queues, modes
 from fairq_ryu.rest.openapi import VERSION, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, page
 from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused
@@ -112,6 +112,13 @@ _ANY_TYPE = "*/*"
 _NO_PORTS = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "no such bridge or port",
     HTTPStatus.TOO_MANY_REQUESTS: "too many disables",
+}
+_NO_FAR_QUEUE = {
+    HTTPStatus.UNPROCESSABLE_ENTITY: (
+        "no such far queue, bridge or port; the agent is not connected, or refuses it; the port is behind "
+        "an uplink"
+    ),
+    HTTPStatus.GATEWAY_TIMEOUT: "the agent has not answered; it may have the change",
 }
 
 
@@ -262,6 +269,39 @@ RESOURCES: tuple[Resource, ...] = (
                 errors=_NO_PORTS,
             )
         },
+    ),
+    Resource(
+        f"{ROOT}/far-queues",
+        {
+            "GET": Operation(
+                "farQueues",
+                "queues in switches above that are governed from here",
+                far_queues.listing,
+                responses.FarQueues,
+                long=True,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/far-queues/{{bridge}}/{{port}}",
+        {
+            "PUT": Operation(
+                "putFarQueue",
+                "add or change the far queue of a port; if anything is wrong, nothing is changed",
+                far_queues.put,
+                rows.FarQueueRow,
+                body=requests.FarQueueRequest,
+                errors=_NO_FAR_QUEUE,
+            ),
+            "DELETE": Operation(
+                "deleteFarQueue",
+                "remove the far queue of a port; the answer is what it was",
+                far_queues.delete,
+                rows.FarQueueRow,
+                errors=_NO_FAR_QUEUE,
+            ),
+        },
+        parts=requests.FarQueuePart,
     ),
     Resource(
         f"{ROOT}/announcements",

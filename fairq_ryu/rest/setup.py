@@ -9,6 +9,7 @@ from typing import Any
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
@@ -43,6 +44,7 @@ def register(
     streams: Streams,
     policies: PolicyControl,
     modes: ModeControl,
+    far: FarControl,
     metrics: MetricsView,
     token: str,
 ) -> handler.Rest:
@@ -54,6 +56,7 @@ def register(
         policies,
         metrics=metrics,
         modes=modes,
+        far=far,
         streams=streams,
     )
     peaks = Peaks(state.windows.links)

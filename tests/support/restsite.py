@@ -20,6 +20,7 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
+from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
@@ -89,9 +90,9 @@ class RestSite:
     def register(self, wsgi: Any, token: str) -> Any:
         policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
         self.modes = ModeControl(self.fabric, self.windows, self.streams.add, self.logger)
-        return setup.register(
-            wsgi, self.config, self.state, self.streams, policies, self.modes, self.metrics, token
-        )
+        self.far = FarControl(self.windows, self.modes.named, self.streams.add, self.logger, answer_s=0.01)
+        controls = policies, self.modes, self.far
+        return setup.register(wsgi, self.config, self.state, self.streams, *controls, self.metrics, token)
 
     def _build(self) -> None:
         now = time.monotonic()

@@ -10,17 +10,20 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ctypes import c_uint32
 from typing import Any
 
 import pytest
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.turns import ALIVE_NS
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.agent.turns import LONGEST_NS, Closing, Opening
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import FlowKey, WindowKind
 from tests.switch import packets
@@ -540,3 +543,127 @@ def test_who_waits_is_started_when_the_port_is_only_observed(switch: Switch) -> 
             assert injector.counts == {"wake": 1} and switch.datapath.window.flow_rules.count == 0
     finally:
         switch.datapath.turn_program.wake = None
+
+
+# Far queues: the data that is expected arrives by the port where the handshake leaves
+
+
+@contextmanager
+def far_queue(switch: Switch) -> Iterator[int]:
+    """Port 1 has a far queue: its number."""
+    queue = FarQueue("p1", rate=LIMITS.rate, buffer=LIMITS.limit)
+    port = next(each for each in with_far_queues(switch.ports.values(), {"p1": queue}) if each.far)
+    switch.datapath.add_port(port)
+    try:
+        yield port.ofport
+    finally:
+        switch.datapath.remove_law(port.ofport)
+        switch.datapath.remove_port(port.ofport)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_syn_ack_waits_until_the_switch_above_has_room(switch: Switch, shape: str) -> None:
+    with far_queue(switch) as port:
+        install(switch, port)
+        crowd(switch)
+        late = Connection(switch, **SHAPES[shape])
+        late.syn()
+        frame = late.syn_ack_segment().frame()
+        with wire(switch) as line:
+            line.leave(frame)
+            assert line.received() == []
+            assert take(switch) == [frame]
+            serve(switch)
+            assert line.received() == []
+            install(switch, port, limits=LARGER)
+            serve(switch)
+            (left,) = line.received()
+            assert packets.outside_window(left) == packets.outside_window(frame)
+        counts = switch.datapath.turn_counts(port)
+        assert (counts.waiting, counts.held, counts.released, counts.full) == (0, 1, 1, 0)
+    with wire(switch) as line:
+        line.leave(frame)
+        assert line.received() == [frame] and take(switch) == [], "without the far queue nobody waits"
+
+
+def test_a_syn_waits_whose_answer_will_send_through_the_far_queue(switch: Switch) -> None:
+    """The opener is behind the bridge."""
+    with far_queue(switch) as port:
+        install(switch, port)
+        crowd(switch)
+        late = Connection(switch)
+        frame = late.syn_ack_segment(ack=0, flags="S").frame()
+        with wire(switch) as line:
+            line.leave(frame)
+            assert take(switch) == [frame] and line.received() == []
+
+
+def test_a_long_virtual_queue_is_no_long_queue(switch: Switch) -> None:
+    """What its law is told of stands for that of the switch above."""
+    with far_queue(switch) as port:
+        install(switch, port)
+        crowd(switch, FLOWS // 2)
+        data, known = switch.datapath, switch.datapath.ports[port].ifindex
+        queue = data.queues.queues.get(c_uint32(known))
+        queue.backlog, queue.last_ns = LIMITS.limit, time.monotonic_ns() + 10**10
+        data.queues.queues.set(c_uint32(known), queue)
+        for told, held in ((0, 0), (LIMITS.limit, 1)):
+            state = data.law_state(port)
+            state.queue = told
+            data.window.law_states.set(c_uint32(data.window.slots[known]), state)
+            late = Connection(switch)
+            late.syn()
+            with wire(switch) as line:
+                line.leave(late.syn_ack_segment().frame())
+                assert (len(line.received()), len(take(switch))) == (1 - held, held)
+            room = data.turn_program.room(known, time.monotonic_ns())
+            assert room is not None and room.backlog == told
+
+
+def test_turns_of_the_port_itself_go_first(switch: Switch) -> None:
+    with far_queue(switch) as port:
+        install(switch, port)
+        install(switch, 1, limits=LARGER)
+        crowd(switch)
+        late = Connection(switch)
+        late.syn()
+        with wire(switch) as line:
+            line.leave(late.syn_ack_segment().frame())
+            assert len(line.received()) == 1 and take(switch) == []
+        switch.datapath.remove_law(1)
+        later = Connection(switch)
+        later.syn()
+        frame = later.syn_ack_segment().frame()
+        with wire(switch) as line:
+            line.leave(frame)
+            assert take(switch) == [frame], "the filter stays for the far queue"
+
+
+def test_who_has_waited_for_the_far_queue_connects_with_a_closed_window(switch: Switch) -> None:
+    turns, milliseconds = switch.datapath.turns, 1_000_000
+    with far_queue(switch) as port, awake(switch) as injector, wire(switch) as line:
+        install(switch, port)
+        crowd(switch)
+        late = [Connection(switch) for _ in range(2)]
+        for each in late:
+            each.syn()
+            line.leave(each.syn_ack_segment().frame())
+        held = switch.datapath.turn_program.take(10)
+        began = held[0].held_ns
+        for packet in held:
+            turns.arrived(packet, began)
+        install(switch, port, limits=QueueLimits("htb", (FLOWS + 1) * FRAME, 25_000_000))
+        turns.serve(began + 550 * milliseconds)
+        (left,) = line.received()
+        assert packets.window(left) > 0, "it has its turn"
+        turns.serve(began + 750 * milliseconds)
+        (left,) = line.received()
+        assert packets.window(left) == 0 and turns.closed == 1
+        # Its turn: the window opens, and an update tells its sender.
+        switch.leave(2, late[1].from_client(seq=late[1].client_isn + 1, ack=late[1].server_isn + 1))
+        answer = late[1].from_server(window=500)
+        assert packets.window(switch.leave(1, answer)) == 0
+        install(switch, port, limits=LARGER)
+        turns.serve(began + 800 * milliseconds)
+        assert injector.counts == {"wake": 1} and turns.closed == 0
+        assert packets.window(switch.leave(1, answer)) > 0

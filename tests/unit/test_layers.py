@@ -18,6 +18,7 @@ LAW, LAWS = "fairq_ryu.law_spec", "fairq_ryu.laws.registry"
 QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
 FAR_QUEUE = "fairq_ryu.far_queue"
+UPLINK = "fairq_ryu.uplink"
 TARGET = "fairq_ryu.controller_target"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
@@ -40,16 +41,18 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
-    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS} | ours("packet"), {"ryu"}),
+    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS, FAR_QUEUE} | ours("packet"), {"ryu"}),
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE}
+        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE, UPLINK}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS} | ours("config", "control", "fabric", "policies"),
+        BELOW
+        | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, FAR_QUEUE}
+        | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
@@ -60,11 +63,11 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, TARGET}
+        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TARGET}
         | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
+    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE, UPLINK} | ours("policies.base"), set()),
     "fairq_ryu/cli": (
         {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "config", "experiments"),
         {"rich"},
@@ -107,7 +110,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE, UPLINK}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),
@@ -127,7 +130,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, "fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, FAR_QUEUE, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {
         ERRORS,
         "fairq_ryu.agent.peers",
@@ -143,6 +146,7 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/queue_law_spec.py": {LAW},
     "fairq_ryu/port_settings.py": set(),
     "fairq_ryu/far_queue.py": set(),
+    "fairq_ryu/uplink.py": {FAR_QUEUE},
     "fairq_ryu/controller_target.py": {ERRORS},
     "fairq_ryu/model.py": {LAW},
     "fairq_ryu/client.py": {ERRORS},
@@ -294,6 +298,7 @@ def test_the_folders_of_workloads_are_found():
         "announce",
         "cell_text",
         "columns",
+        "far",
         "port_table",
         "queue_law_notes",
         "show",
@@ -302,7 +307,7 @@ def test_the_folders_of_workloads_are_found():
     ],
 )
 def test_the_rest_client_imports_nothing_of_the_controller(name):
-    modules = ("show_tables", "port_table", "queue_law_notes", "cell_text", "columns")
+    modules = ("show", "show_tables", "port_table", "queue_law_notes", "cell_text", "columns")
     own = {ERRORS} | ours("client", *(f"cli.{module}" for module in modules))
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 

@@ -10,6 +10,9 @@
  * A packet that has waited for long leaves before its turn (FQ_TURN_CLOSED): a rule of the agent closes its sender's
  * window until then.
  *
+ * Where the port itself has no turns, those of its far queue apply: then the data that is expected arrives by the port,
+ * in the other direction of the connection. Queues are known by their ids (FQ_FAR).
+ *
  * It runs before the window program, so that program sees a packet once, when it leaves. The time for which a
  * SYN-ACK has waited is in the mark with which the agent sends it; the time of the SYN that it answers is shifted
  * by it, so that the round-trip time is that of the network.
@@ -36,7 +39,7 @@
 #include "lib/sequence.h"
 #include "lib/vlan.h"
 
-/* By ifindex. The agent sets the size before it loads the program. */
+/* By id. The agent sets the size before it loads the program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -44,7 +47,7 @@ struct {
 	__type(value, struct fq_turns);
 } turns SEC(".maps");
 
-/* By ifindex, as above. */
+/* By id, as above. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -68,7 +71,7 @@ struct {
 enum { NO_ROOM, HAS_ROOM, FLOODED };
 
 /* Whether the port has room for the first window of one more flow. Updates t->first, floor and hold_ns. */
-__noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now)
+__noinline int has_room(struct fq_turns *t, __u32 slot, __u32 id, __u64 now)
 {
 	struct fq_room room = {};
 	struct fq_law_state *state;
@@ -81,7 +84,7 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 		return HAS_ROOM;
 	law = bpf_map_lookup_elem(&port_laws, &slot);
 	state = bpf_map_lookup_elem(&law_states, &slot);
-	port = port_in(slot, ifindex);
+	port = port_in(slot, id);
 	cfg = bpf_map_lookup_elem(&config, &zero);
 	if (!law || !state || !port || !cfg || !cfg->bucket_ns)
 		return HAS_ROOM;
@@ -92,7 +95,10 @@ __noinline int has_room(struct fq_turns *t, __u32 slot, __u32 ifindex, __u64 now
 	t->floor = turns_floor(&law->law, state, room.flows, young);
 	t->hold_ns = turns_hold(&law->law, state);
 	room.limit = law->law.limit;
-	room.backlog = queue_backlog(ifindex, now);
+	room.backlog = queue_backlog(id, now);
+	/* Nothing waits in a virtual queue, which is long for long: what its law is told of stands for the one above. */
+	if (id & FQ_FAR)
+		room.backlog = law_min(room.backlog, state->queue);
 	room.frame = turns_segment(state) + SEGMENT_HEADERS;
 	room.floor = t->floor;
 	room.first = t->first;
@@ -142,8 +148,15 @@ static __always_inline void shift_syn(const struct segment *s, struct fq_flow *f
 		peer->syn_ns += waited;
 }
 
+/* The direction of the data that waits for its turn with a packet. */
+static __always_inline __u32 data_dir(const struct segment *s, __u32 id)
+{
+	return (s->dir ^ (id & FQ_FAR ? 1 : 0)) & 1;
+}
+
 /* Hand a packet to the agent. Returns whether the agent will have it. */
-static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, struct fq_turns *t)
+static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, struct fq_turns *t,
+				      __u32 id)
 {
 	struct fq_held *packet = bpf_ringbuf_reserve(&held, sizeof(*packet), 0);
 
@@ -152,11 +165,11 @@ static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, 
 		return false;
 	}
 	packet->ns = s->now;
-	packet->ifindex = skb->ifindex;
+	packet->ifindex = id;
 	packet->pad = 0;
 	packet->vlan_proto = skb->vlan_present ? skb->vlan_proto : 0;
 	packet->vlan_tci = skb->vlan_present ? skb->vlan_tci : 0;
-	s->key.dir = s->dir & 1;
+	s->key.dir = data_dir(s, id);
 	__builtin_memcpy(&packet->key, &s->key, sizeof(packet->key));
 	packet->captured = capture(skb, packet->data, FQ_TURN_BYTES);
 	if (!packet->captured) {
@@ -171,7 +184,7 @@ static __always_inline bool hand_over(struct __sk_buff *skb, struct segment *s, 
 SEC("classifier")
 int fq_take_turns(struct __sk_buff *skb)
 {
-	__u32 zero = 0, ifindex = skb->ifindex, mark = skb->mark, slot;
+	__u32 zero = 0, id = skb->ifindex, mark = skb->mark, slot;
 	struct fq_turn_agent *agent;
 	const __u32 *found;
 	struct fq_turn_port *port;
@@ -185,8 +198,12 @@ int fq_take_turns(struct __sk_buff *skb)
 	/* A SYN without data is not longer. */
 	if (skb->len > FQ_TURN_BYTES)
 		return TC_ACT_UNSPEC;
-	t = bpf_map_lookup_elem(&turns, &ifindex);
-	found = bpf_map_lookup_elem(&port_slots, &ifindex);
+	t = bpf_map_lookup_elem(&turns, &id);
+	if (!t) {
+		id |= FQ_FAR;
+		t = bpf_map_lookup_elem(&turns, &id);
+	}
+	found = bpf_map_lookup_elem(&port_slots, &id);
 	if (!t || !found)
 		return TC_ACT_UNSPEC;
 	slot = *found;
@@ -200,7 +217,7 @@ int fq_take_turns(struct __sk_buff *skb)
 	s.now = bpf_ktime_get_ns();
 	cfg = bpf_map_lookup_elem(&config, &zero);
 	if (cfg)
-		set_vlan(&s, cfg, ifindex);
+		set_vlan(&s, cfg, skb->ifindex);
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (mark >> FQ_TURN_SHIFT == FQ_TURN_MARK || mark >> FQ_TURN_SHIFT == FQ_TURN_CLOSED) {
 		__u64 waited = (mark & ((1 << FQ_TURN_SHIFT) - 1)) * 1000ULL;
@@ -210,21 +227,22 @@ int fq_take_turns(struct __sk_buff *skb)
 			shift_syn(&s, flow, waited);
 			shift_syn(&s, bpf_map_lookup_elem(&rivals, &s.key), waited);
 		}
-		if (has_room(t, slot, ifindex, s.now) != FLOODED)
+		if (has_room(t, slot, id, s.now) != FLOODED)
 			admit(t, slot, mark >> FQ_TURN_SHIFT == FQ_TURN_MARK ? t->first : 0, s.now);
 		return TC_ACT_UNSPEC;
 	}
 	if (law->expires_ns <= s.now || has_left(&s, flow))
 		return TC_ACT_UNSPEC;
-	room = has_room(t, slot, ifindex, s.now);
+	room = has_room(t, slot, id, s.now);
 	if (room == FLOODED) {
 		ADD(t->full, 1);
 		return TC_ACT_UNSPEC;
 	}
-	port = bpf_map_lookup_elem(&turn_ports, &ifindex);
+	port = bpf_map_lookup_elem(&turn_ports, &id);
 	agent = bpf_map_lookup_elem(&turn_agent, &zero);
 	if ((room == NO_ROOM || (port && port->waiting)) && !s.has_signature && agent &&
-	    agent->until_ns > s.now && !has_own_rule(&s, s.dir ^ 1) && hand_over(skb, &s, t))
+	    agent->until_ns > s.now && !has_own_rule(&s, data_dir(&s, id) ^ 1) &&
+	    hand_over(skb, &s, t, id))
 		return TC_ACT_STOLEN;
 	admit(t, slot, t->first, s.now);
 	return TC_ACT_UNSPEC;

@@ -149,7 +149,7 @@ class BridgePrograms(BridgePorts):
         takes_turns = law.flags & layout.CONSTANTS["FQ_LAW_TURNS"]
         if several or port in self._observed or not takes_turns:
             self._stop_turns(ifindex)
-        elif self._ports[port].far is None and self.turn_program.start(ifindex):
+        elif self.turn_program.start(ifindex):
             self.turns.start(ifindex)
 
     def remove_law(self, port: int) -> None:

@@ -1,7 +1,9 @@
 """The turns program: hands SYNs and SYN-ACKs to the agent while a port has no room for more flows, and sends
 them when their turn has come.
 
-Ports are interface indices here, and times are CLOCK_MONOTONIC nanoseconds, as the program counts them.
+Ports are interface indices here, or the ids of far queues (:mod:`fairq_ryu.agent.far_ports`), and times are
+CLOCK_MONOTONIC nanoseconds, as the program counts them. The key of a packet has the direction of the data
+that waits with it: with a far queue, that is the other one.
 """
 
 from __future__ import annotations
@@ -15,9 +17,11 @@ from ctypes import c_uint32
 from typing import Any
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.far_ports import port_index
 from fairq_ryu.agent.frame_socket import FrameSocket
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, in_short
 from fairq_ryu.agent.programs import backlog
+from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import TURN_PRIORITY, FilterProgram, on_the_wire
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.ringbuf import RingBuffer
@@ -56,10 +60,13 @@ def _of_acks(key: bytes) -> Any:
 
 
 def _acks_of(key: bytes, frame: bytes) -> Addressing | None:
-    """The ACKs that answer a packet; None: it cannot be read."""
-    read = parse(frame, layout.fq_flow_key.from_buffer_copy(key).vlan)
+    """The ACKs of the data that waits with a packet; None: it cannot be read."""
+    data = layout.fq_flow_key.from_buffer_copy(key)
+    read = parse(frame, data.vlan)
     known = None if read is None else addressing(read)
-    return None if known is None else known.reversed
+    if known is None:
+        return None
+    return known.reversed if flow_key(known.key, directed=True).dir == data.dir else known
 
 
 class TurnProgram(FilterProgram):
@@ -79,6 +86,7 @@ class TurnProgram(FilterProgram):
         self.reason = ""
         """Why this kernel does not run the program; "" if it does, or was not asked."""
         self._refused: set[int] = set()
+        self._ids: set[int] = set()  # on which there are turns; several may be of one interface
         self.unsent = 0
         """Packets that could not be sent: their senders retransmit them."""
         self.on_load: Callable[[int], None] | None = None
@@ -100,21 +108,25 @@ class TurnProgram(FilterProgram):
     def remove_port(self, ifindex: int) -> None:
         """Stop on a port, which may have been deleted already."""
         self._refused.discard(ifindex)
-        if ifindex not in self._ports:
+        if ifindex not in self._ids:
             return
-        self._ports.discard(ifindex)
-        self.filter.detach(ifindex)
+        self._ids.discard(ifindex)
+        if all(port_index(each) != port_index(ifindex) for each in self._ids):
+            self._ports.discard(port_index(ifindex))
+            self.filter.detach(port_index(ifindex))
         for table in (self._turn_ports, self._turns):
             table.delete(c_uint32(ifindex))
 
     def close(self) -> None:
         """Detach and free. A second call does nothing."""
+        for known in list(self._ids):
+            self.remove_port(known)
         super().close()
         self._frames.close()
 
     def start(self, ifindex: int) -> bool:
         """Start on a port. Returns whether it has turns now; if not, the log says why."""
-        if ifindex in self._ports or self.reason:
+        if ifindex in self._ids or self.reason:
             return not self.reason
         try:
             if self._object is None:
@@ -157,17 +169,19 @@ class TurnProgram(FilterProgram):
         try:
             self._turns.set(key, layout.fq_turns())
             self._turn_ports.set(key, layout.fq_turn_port())
-            self.filter.attach(ifindex, self._program)
+            if port_index(ifindex) not in self._ports:
+                self.filter.attach(port_index(ifindex), self._program)
         except BaseException:
             for table in (self._turn_ports, self._turns):
                 table.delete(key)
             raise
-        self._ports.add(ifindex)
+        self._ports.add(port_index(ifindex))
+        self._ids.add(ifindex)
 
     @property
     def ports(self) -> frozenset[int]:
         """The ports on which it runs."""
-        return frozenset(self._ports)
+        return frozenset(self._ids)
 
     # Packets
 
@@ -204,7 +218,7 @@ class TurnProgram(FilterProgram):
         ``closed``: the window of its sender is closed.
         """
         try:
-            name = socket.if_indextoname(port)
+            name = socket.if_indextoname(port_index(port))
         except OSError:  # the interface is gone
             self.unsent += 1
             return
@@ -212,7 +226,7 @@ class TurnProgram(FilterProgram):
 
     def set_waiting(self, port: int, waiting: int) -> None:
         """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
-        if port in self._ports:
+        if port in self._ids:
             with contextlib.suppress(BpfError):
                 self._turn_ports.set(c_uint32(port), layout.fq_turn_port(waiting=waiting))
 
@@ -221,6 +235,7 @@ class TurnProgram(FilterProgram):
         own, read = layout.fq_flow_key.from_buffer_copy(key), parse(frame)
         if self.wake is None or read is None or read.tcp is None:
             return Closing.NEVER
+        own.dir = flow_key(read.tcp.key, directed=True).dir
         if self._window.has_begun(own, read.tcp.ack_number if read.tcp.ack else None):
             return Closing.NEVER
         return self._window.flow_rules.close(_of_acks(key), until_ns)
@@ -282,9 +297,12 @@ class TurnProgram(FilterProgram):
         if law.expires_ns <= now_ns:
             return None
         counts = window.port_state(port)
+        length = backlog.believed(queue, check, now_ns)[0]
+        if port != port_index(port):
+            length = min(length, state.queue)  # as has_room() of the program
         return Room(
             limit=law.law.limit,
-            backlog=backlog.believed(queue, check, now_ns)[0],
+            backlog=length,
             flows=layout.counted_flows(counts.sharing, now_ns, window.bucket_ns),
             frame=frame_of(state.segment or _DEFAULT_SEGMENT),
             floor=turns.floor,
@@ -300,5 +318,5 @@ class TurnProgram(FilterProgram):
         """Packets of a port that the program has handed to the agent, and those that left because the ring
         buffer had no room for them, or too many handshakes were incomplete.
         """
-        found = self._turns.get(c_uint32(ifindex)) if ifindex in self._ports else None
+        found = self._turns.get(c_uint32(ifindex)) if ifindex in self._ids else None
         return (found.held, found.full) if found is not None else (0, 0)

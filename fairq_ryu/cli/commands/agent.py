@@ -81,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
             args.ca_cert or _file(settings.value("agent", "ca_cert")),
         ),
         far_queues=settings.far_queues(),
+        uplinks=settings.uplinks(),
     )
     return agent.run(options)
 

@@ -31,6 +31,7 @@ from fairq_ryu.channel.description import Capability, Description
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.segment_state import MAX_KEYS
 from fairq_ryu.control.agents.agent_drops import AgentDrops
+from fairq_ryu.control.agents.agent_far_queues import AgentFarQueues
 from fairq_ryu.control.agents.agent_modes import AgentModes
 from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.control.agents.agent_queue_laws import AgentQueueLaws
@@ -61,6 +62,7 @@ class AgentLink:
         self.drops = AgentDrops(datapath, self.ports, Capability.DROP_REPORTS in about.capabilities)
         self.window_laws = AgentWindowLaws(datapath, self.ports)
         self.queue_laws = AgentQueueLaws(datapath, self.ports)
+        self.far_queues = AgentFarQueues(datapath)
         self.poll_now = hub.Event()  # set: an idle poll loop reads the queues at once
         self._queues_requested_at: float | None = None
         self._all_ports_requested_at = 0.0

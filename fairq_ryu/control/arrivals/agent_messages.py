@@ -17,6 +17,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import (
     congestion,
     dropped_packet,
+    far_queues,
     flow_changes,
     flow_records,
     oxm,
@@ -178,6 +179,10 @@ def _queue_law_states(arrival: Arrival, states: list[queue_law.QueueLawState]) -
     arrival.to.windows.queue_laws.reported(arrival.link, states)
 
 
+def _far_queues(arrival: Arrival, part: list[far_queues.FarQueueState]) -> None:
+    arrival.link.far_queues.reported(part, arrival.more)
+
+
 def _port_settings(arrival: Arrival, part: port_settings.PortSettingsPart) -> None:
     whole = arrival.link.port_settings.add(part)
     if whole is not None:
@@ -197,6 +202,7 @@ _REPLIES.add(window_law.REPLY, _law_states)
 _REPLIES.add(queue_law.REPLY, _queue_law_states)
 _REPLIES.add(segment_counts.REPLY, _segment_counts)
 _REPLIES.add(port_mode.REPLY, _port_modes)
+_REPLIES.add(far_queues.REPLY, _far_queues)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import port_mode, queue_law, window_law
+from fairq_ryu.channel import far_queues, port_mode, queue_law, window_law
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.control.windows.window_controller import WindowController
@@ -48,6 +48,13 @@ class Refusals:
                     "observed ports have no windows and no counts",
                     dpid_text(link.dpid),
                 )
+            return
+        if link is not None and far_queues.is_unlisted(message):
+            link.far_queues.unlisted()
+        far = None if link is None else far_queues.refused(message)
+        if link is not None and far is not None:
+            link.far_queues.refused(far)
+            self.log.warning("agent of bridge %s: far queues: %s", dpid_text(link.dpid), far)
             return
         queue = None if link is None else queue_law.refused_law(message)
         if link is not None and queue is not None:

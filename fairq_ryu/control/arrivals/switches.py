@@ -74,6 +74,8 @@ class Switches:
 
     def _agent_port(self, key: PortKey, described: Any, removed: bool, now: float) -> None:
         link = self.windows.links.get(key.dpid)
+        if link is not None:
+            self.windows.far_orders.port_changed(link, key.port)
         if removed:
             self.windows.port_removed(key)
         elif link is not None:

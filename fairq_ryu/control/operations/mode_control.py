@@ -12,15 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from fairq_ryu.control.operations.named_ports import NamedPorts
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.disables import LIMIT, Disables, Scope
 from fairq_ryu.control.windows.window_controller import WindowController
-from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, PortMode, dpid_text, short_dpid
 
-# Names that an error lists.
-_MOST_NAMES = 8
 _Seen = dict[PortKey, tuple[PortMode, int]]
 _Changes = dict[str, Any]
 
@@ -59,6 +57,10 @@ class ModeControl:
         self._apply(now)
         for scope in dict.fromkeys(over):
             self._reported(scope, "the time of a disable is over", self._changed(scope, before))
+
+    def __post_init__(self) -> None:
+        """Find ports by what requests call them."""
+        self.named = NamedPorts(self.fabric, self.windows)
 
     @property
     def _disables(self) -> Disables:
@@ -114,16 +116,10 @@ class ModeControl:
     # Names
 
     def _ports(self) -> list[PortKey]:
-        found = {PortKey(dpid, number) for dpid, link in self.windows.links.items() for number in link.named}
-        topology = self.fabric.topology
-        found |= {key for dpid in topology.switches for key in topology.ports(dpid)}
-        return sorted(found)
+        return self.named.ports()
 
     def _name(self, key: PortKey) -> str:
-        return self.windows.modes.name(key) or self.fabric.names.get(key, "")
-
-    def _bridges(self) -> list[int]:
-        return sorted({*self.windows.links, *self.fabric.topology.switches})
+        return self.named.name(key)
 
     def _named(self, scope: Scope) -> str:
         """A scope in words."""
@@ -136,45 +132,13 @@ class ModeControl:
         return f"{scope.name} ({at})" if scope.name else f"port {at}"
 
     def _scope(self, bridge: str | None, port: str | None) -> Scope:
-        dpid = None if bridge is None else self._bridge(bridge)
+        dpid = None if bridge is None else self.named.bridge(bridge)
         if port is None:
             return Scope(dpid)
-        key = self._port(port, dpid)
+        key = self.named.port(port, dpid)
         return Scope(key.dpid, key.port, self._name(key))
-
-    def _bridge(self, text: str) -> int:
-        known, modes = self._bridges(), self.windows.modes
-        for dpid in known:
-            if text and text == modes.bridge(dpid):
-                return dpid
-        for dpid in known:
-            if text.lower() in (dpid_text(dpid), short_dpid(dpid)):
-                return dpid
-        names = [f"{modes.bridge(dpid) or 'bridge'} ({short_dpid(dpid)})" for dpid in known]
-        raise UserError(f"there is no bridge {text!r} here", _known("bridge", names))
-
-    def _port(self, text: str, dpid: int | None) -> PortKey:
-        ports = [key for key in self._ports() if dpid in (None, key.dpid)]
-        found = [key for key in ports if text and text == self._name(key)]
-        if not found:
-            found = [key for key in ports if text in (str(key.port), key.short, str(key))]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            at = ", ".join(key.short for key in found[:_MOST_NAMES])
-            raise UserError(f"there is more than one port {text!r}: {at}", "name the bridge as well")
-        names = [f"{self._name(key) or 'port'} ({key.short})" for key in ports]
-        where = "here" if dpid is None else f"at bridge {short_dpid(dpid)}"
-        raise UserError(f"there is no port {text!r} {where}", _known("port", names))
 
 
 def too_many() -> str:
     """The reason of :class:`TooMany`, and the remedy."""
     return f"{LIMIT} disables are in force already: enable all ports first"
-
-
-def _known(what: str, names: list[str]) -> str:
-    if not names:
-        return f"no {what} is connected yet"
-    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-    return f"known are {', '.join(names[:_MOST_NAMES])}{more}"

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     AGENT = "agent"
     POLICY = "policy"
     MODE = "mode"
+    FAR = "far"
 
 
 class Occurrence(NamedTuple):

@@ -19,6 +19,7 @@ from fairq_ryu.channel.deadlines import HandshakeDeadline, microseconds
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.flows.table import SYN_TIMEOUT, Connection, FlowTable
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow.pipeline import Message
 
@@ -71,4 +72,6 @@ class TurnDeadlines:
         return {port.dpid for port in ports if port.dpid in self._links and self._orders_turns(port)}
 
     def _orders_turns(self, port: PortKey) -> bool:
-        return self._links[port.dpid].window_laws.takes_turns(port.port)
+        """At the port itself or, by its far queue, where the other direction leaves."""
+        laws = self._links[port.dpid].window_laws
+        return laws.takes_turns(port.port) or laws.takes_turns(FAR | port.port)

@@ -18,6 +18,7 @@ from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.announcement_outcomes import Counted
 from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.windows.announced_flows import AnnouncedFlows
+from fairq_ryu.control.windows.far_orders import FarOrders
 from fairq_ryu.control.windows.inventory import Inventory
 from fairq_ryu.control.windows.law_needs import LawNeeds
 from fairq_ryu.control.windows.loss_recovery import LossRecovery
@@ -28,6 +29,7 @@ from fairq_ryu.control.windows.queue_laws import QueueLaws, beside
 from fairq_ryu.control.windows.segment_injector import SegmentInjector
 from fairq_ryu.control.windows.turn_deadlines import TurnDeadlines
 from fairq_ryu.control.windows.ungoverned_ports import UngovernedPorts
+from fairq_ryu.control.windows.uplink_shares import UplinkShares
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
@@ -77,6 +79,8 @@ class WindowController:
         self._turns = TurnDeadlines(announcements, flows, self.links)
         self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
         self._ungoverned = UngovernedPorts(log)
+        self.far_orders = FarOrders(self.links)
+        self.uplinks = UplinkShares(config.uplinks(), self.links, self.lease)
         # In the order of their calls: the thresholds of a port depend on what recovery has ordered there.
         self._parts: tuple[WindowPart, ...] = (
             self.recovery,
@@ -84,6 +88,7 @@ class WindowController:
             self.queue_laws,
             self._ungoverned,
             self._announced,
+            self.far_orders,
         )
         self.leases_cut = 0  # rules that were installed when the connection to their agent ended
 

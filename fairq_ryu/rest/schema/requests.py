@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MAX_COUNT, MAX_SECONDS, MAX_SIZE, MAX_VLAN
+from fairq_ryu.far_queue import LEAST_SHARE, SHARE
 from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
 from fairq_ryu.rest.schema.rows import State
 from fairq_ryu.rest.schema.state import EventKind
@@ -64,6 +65,13 @@ class NamePart(RequestModel):
     name: str = described("name of a file of the live page", min_length=1, max_length=100)
 
 
+class FarQueuePart(RequestModel):
+    """The port that a path names."""
+
+    bridge: str = described("name of the bridge, or its dpid", max_length=100)
+    port: str = described("name of the port's interface, or its number", max_length=100)
+
+
 class _RequestBody(RequestModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -118,6 +126,25 @@ class DisableRequest(EnableRequest):
         "time after which they are enabled again; default until they are enabled by request",
         "s",
         default=None,
+    )
+
+
+Words = Annotated[StrictStr, Field(max_length=40)] | Annotated[StrictInt, Field(ge=0), Whole]
+
+
+class FarQueueRequest(_RequestBody):
+    """A far queue, in the words of tc(8). What is left out is as in the configuration."""
+
+    rate: Words | None = described(
+        "rate of the port above, such as `10gbit`; a number alone is in bit/s. Default that of the link",
+        default=None,
+    )
+    buffer: Words | None = described(
+        "its buffer, such as `1mb`; a number alone is in bytes. Default what drains within 5 ms",
+        default=None,
+    )
+    share: Annotated[float, Field(ge=LEAST_SHARE, le=1, allow_inf_nan=False)] | None = described(
+        f"part of the rate at which the virtual queue drains; default {SHARE:g}", default=None
     )
 
 

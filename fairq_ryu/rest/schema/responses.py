@@ -7,6 +7,7 @@ from typing import Literal
 from fairq_ryu.rest.schema.base import Count, Row, described
 from fairq_ryu.rest.schema.rows import (
     AnnouncementRow,
+    FarQueueRow,
     FlowRow,
     GifRow,
     HostRow,
@@ -78,6 +79,12 @@ class ModeChanges(Row):
 
     what: str = described("the ports that were named, in words")
     ports: list[ModeChangeRow] = described("the ports whose mode has changed; empty: none")
+
+
+class FarQueues(Row):
+    """The far queues of all agents that are connected."""
+
+    far_queues: list[FarQueueRow]
 
 
 class Events(Row):

@@ -279,6 +279,26 @@ class GifRow(Row):
     )
 
 
+class FarQueueRow(Row):
+    """A far queue."""
+
+    dpid: Dpid = described("dpid of the switch")
+    bridge: str = described("name of its bridge")
+    port: PortNumber = described("port by which the data arrives")
+    far_port: PortNumber = described("number of the far queue, a port of its own in `/v1/ports`")
+    name: str = described("name of the port's interface")
+    rate_bps: Count | None = described("rate of the port above; null: that of the link", "bit/s")
+    buffer_bytes: Count | None = described("its buffer; null: what drains within 5 ms", "bytes")
+    share: float = described("part of the rate at which the virtual queue drains")
+    origin: Literal["configuration", "request"] = described(
+        "where this comes from: the configuration of the agent, or a request to this controller"
+    )
+    uplink: str | None = described("uplink whose rate is divided among this one and others; null: none")
+    leased_bps: Count | None = described(
+        "rate that the controller has leased it in place of its own; null: none", "bit/s"
+    )
+
+
 class AnnouncementRow(Row):
     """An announcement of a flow."""
 

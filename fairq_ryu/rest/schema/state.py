@@ -22,6 +22,7 @@ EventKind = Literal[
     "agent",
     "policy",
     "mode",
+    "far",
 ]
 
 
@@ -100,7 +101,7 @@ class EventRow(Row):
         "flow arrived before its deadline; `unsent`: a flow that an application announced ended "
         "without sending, or before all announced bytes were acknowledged; `bridge`, `agent`: one "
         "connected or disconnected; `policy`: the policy was changed; `mode`: ports were disabled or "
-        "enabled"
+        "enabled; `far`: a far queue was added, changed or removed"
     )
     message: str = described("the event in words")
     dpid: Dpid | None = described("switch that the event is about; null: none")

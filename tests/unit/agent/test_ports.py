@@ -11,12 +11,16 @@ import pytest
 
 from fairq_ryu.agent import ports
 from fairq_ryu.agent.far_ports import far_id, far_limits, with_far_queues, without_port
+from fairq_ryu.agent.far_table import FarTable
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
 from fairq_ryu.agent.ports import BridgePorts
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.tc import UNPOLICED
 from fairq_ryu.agent.watched_ports import WindowDevice
+from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease
+from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.far_queue import FAR, FarQueue
 from tests.support.fakes import bridge_port
 
@@ -200,7 +204,7 @@ def far_view(*numbers: int) -> BridgeView:
 def test_a_far_queue_comes_after_its_port_and_goes_before_it():
     programs, first = Devices(), far_view(1, 2)
     queue = FarQueue("s1-eth2", rate=1_000_000)
-    made = BridgePorts("s1", first, programs, Server(), lambda: None, [queue])  # type: ignore[arg-type]
+    made = BridgePorts("s1", first, programs, Server(), lambda: None, FarTable([queue]))  # type: ignore[arg-type]
     made.update(first)
     known = far_id(102)
     assert programs.done == ["+port 101", "+port 102", f"+port {known}"]
@@ -223,10 +227,98 @@ def test_a_far_queue_has_no_qdisc_to_be_read(monkeypatch):
     table = SimpleNamespace(limits_changed=lambda: None)
     server: Any = Server()
     server.laws = server.queue_laws = table
-    made = BridgePorts("s1", first, programs, server, lambda: None, [FarQueue("s1-eth1")])  # type: ignore[arg-type]
+    far = FarTable([FarQueue("s1-eth1")])
+    made = BridgePorts("s1", first, programs, server, lambda: None, far)  # type: ignore[arg-type]
     made.update(first)
     asyncio.run(made.read_queue_limits())
     assert asked == [[101]] and len(programs.ports) == 2
+
+
+class Statuses(Server):
+    """What controllers are told of ports."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[int, str]] = []
+        self.laws = self.queue_laws = SimpleNamespace(limits_changed=lambda: None)
+
+    def send_port_status(self, reason: int, port: BridgePort) -> None:
+        self.told.append((reason, port.name))
+
+
+class Governed(Devices):
+    """Also with limits; the far queues of some interfaces cannot be started."""
+
+    def add_port(self, port: BridgePort) -> None:
+        if port.ifindex in self.broken:
+            raise BpfError("no room")
+        super().add_port(port)
+
+    def update_port(self, port: BridgePort) -> None:
+        self.ports[port.ofport] = port
+        self.done.append(f"~port {port.ifindex}")
+
+
+def running(*configured: FarQueue) -> tuple[BridgePorts, Governed, Statuses]:
+    programs, server, first = Governed(), Statuses(), far_view(1, 2)
+    made = BridgePorts("s1", first, programs, server, lambda: None, FarTable(configured))  # type: ignore[arg-type]
+    made.update(first)
+    programs.done.clear()
+    server.told.clear()
+    return made, programs, server
+
+
+def test_a_controller_adds_changes_and_removes_far_queues_while_ports_run():
+    made, programs, server = running(FarQueue("s1-eth1"))
+    added, known = FarQueue("s1-eth2", rate=1_000_000), far_id(102)
+    made.tell_far_queues({"s1-eth2": added})
+    assert (programs.done, server.told) == ([f"+port {known}"], [(ofp.OFPPR_ADD, "s1-eth2@far")])
+    assert made.far_queues() == [
+        FarQueueState(FarQueue("s1-eth1"), False, 1),
+        FarQueueState(added, True, 2),
+    ]
+    programs.done.clear()
+    made.tell_far_queues({"s1-eth2": replace(added, rate=2_000_000)})
+    assert programs.done == [f"~port {known}"] and len(server.told) == 1, "nothing that a port shows"
+    assert programs.ports[FAR | 2].far == FarQueue("s1-eth2", rate=2_000_000)
+    programs.done.clear()
+    made.tell_far_queues({"s1-eth1": None})
+    assert programs.done == [f"-port {known}", f"-port {far_id(101)}"]
+    assert made.far_queues() == []
+    made.tell_far_queues({})
+    assert [each.queue.port for each in made.far_queues()] == ["s1-eth1"], "the configuration again"
+
+
+def test_one_that_cannot_be_started_is_refused_with_all_others():
+    made, programs, _ = running()
+    programs.broken = {far_id(102)}
+    made.tell_far_queues({"s1-eth1": FarQueue("s1-eth1")})
+    with pytest.raises(OpenFlowError, match="s1-eth2: no room") as error:
+        made.tell_far_queues({"s1-eth1": None, "s1-eth2": FarQueue("s1-eth2")})
+    assert error.value.code == ERROR_FAR_QUEUE
+    assert [each.queue.port for each in made.far_queues()] == ["s1-eth1"]
+    assert made.unwatched == [], "it is not tried again"
+    made.tell_far_queues({"eth9": FarQueue("eth9")})
+    assert made.far_queues() == [], "its port may come later"
+
+
+def test_a_leased_rate_is_in_force_until_it_ends():
+    made, programs, server = running(FarQueue("s1-eth1", 1_000_000))
+    made.lease_far_rates(RateLease(2, {"s1-eth1": 500_000}), 0)
+    assert programs.ports[FAR | 1].far == FarQueue("s1-eth1", 500_000)
+    assert made.far_queues() == [FarQueueState(FarQueue("s1-eth1", 1_000_000), False, 1, 500_000)]
+    made.expire_far_rates(2 * 10**9 - 1)
+    assert programs.done == [f"~port {far_id(101)}"]
+    made.expire_far_rates(2 * 10**9)
+    assert programs.ports[FAR | 1].far == FarQueue("s1-eth1", 1_000_000) and server.told == []
+
+
+def test_a_bridge_that_is_deleted_has_its_far_queues_when_it_is_there_again():
+    made, programs, _ = running()
+    made.remove_all()
+    made.tell_far_queues({"s1-eth1": FarQueue("s1-eth1")})
+    assert made.deleted and programs.ports == {}
+    made.update(far_view(1))
+    assert list(programs.ports) == [1, FAR | 1]
 
 
 def test_the_limits_of_a_far_queue_are_those_of_its_line_and_of_the_link():

@@ -148,9 +148,21 @@ def test_a_network_card_could_have_a_far_queue(monkeypatch: pytest.MonkeyPatch) 
     one, two, *others = [with_far_queue(each, ports, {}) for each in found]
     assert one.far_queue == "p1 = rate 10000mbit buffer BYTES"
     assert not any(each.far_queue for each in (two, *others))
-    assert "    [far_queues] p1 = rate 10000mbit buffer BYTES" in list(lines("br0", True, [one]))
-    told = {"ports": [{"ofport": FAR + 1}]}
+    *_, line, cost, _ = lines("br0", True, [one])
+    assert line == "    [far_queues] p1 = rate 10000mbit buffer BYTES"
+    assert cost.startswith("    it costs long flows some 2 % of the rate (share 0.98)")
+    told = {"ports": [{"ofport": FAR + 1, "queue": {"drops": 0}}]}
     assert with_far_queue(found[0], ports, told) == found[0], "it has one"
+
+
+def test_losses_in_the_switch_above_are_named() -> None:
+    ports = (port(1, 10**10), port(2))
+    found = reports(bridge(*ports), {101: NO_QUEUE, 102: NO_QUEUE}, set(), {}, {})
+    told = {"ports": [{"ofport": FAR + 1, "queue": {"drops": 7}}]}
+    one, two = (with_far_queue(each, ports, told) for each in found[:2])
+    assert (one.lost, two.lost) == (7, 0)
+    said = [line for line in lines("br0", True, [one, two]) if "far queue:" in line]
+    assert len(said) == 1 and said[0].startswith("    far queue: 7 segments were lost in the switch above")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_nothing_is_left_out() -> None:
     # Answers that are a list of rows with a table of their own, and one that the text describes.
     assert rows == {
         *("Ports", "Flows", "Paths", "Switches", "Hosts", "Links", "Gif"),
-        *("Announcements", "Events", "ModeChanges", "Ready"),
+        *("Announcements", "Events", "FarQueues", "ModeChanges", "Ready"),
     }
     read = [path for path, item in reference.PATHS.items() if "get" in item]
     assert set(of("parameters")) == {path for path in read if reference.parameters(EMPTY, path)[1:]}

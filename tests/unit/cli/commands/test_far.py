@@ -9,9 +9,13 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
+from fairq_ryu.agent.far_table import FarTable
 from fairq_ryu.cli import main
-from fairq_ryu.far_queue import FAR
-from tests.support.restsite import RestSite
+from fairq_ryu.cli.far import fields
+from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FAR, FarQueue
+from tests.support.far_agent import FarAgent
+from tests.support.restsite import TOKEN, RestSite
 
 
 class Quiet(WSGIRequestHandler):
@@ -34,14 +38,55 @@ def test_without_far_queues_it_says_where_they_come_from(
     site: RestSite, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["far"]) == 0
-    assert capsys.readouterr().out.startswith("no far queues: section [far_queues]")
+    assert capsys.readouterr().out.startswith("no far queues: add one with fairq far add, or in section")
 
 
 def test_only_far_queues_are_listed(site: RestSite, capsys: pytest.CaptureFixture[str]) -> None:
-    site.windows.links[2].ports[FAR | 2].name = "s2-eth2@far"
+    FarAgent(site.link, {"s2-eth2": 2}, FarTable([FarQueue("s2-eth2", 125_000_000)]))
+    site.link.ports[FAR | 2].name = "s2-eth2@far"
     assert main.main(["far"]) == 0
-    *_, row, policy = capsys.readouterr().out.splitlines()
+    *_, row, policy, told = capsys.readouterr().out.splitlines()
+    assert told == "s2-eth2 of bridge br2: rate 1000000000bit share 0.98, by configuration"
     assert row.split()[:3] == [f"2:{FAR | 2}", "s2-eth2@far", "far"] and policy == "policy fairq"
     assert main.main(["far", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)["ports"]
     assert (found["port"], found["far_of"], found["name"]) == (FAR | 2, 2, "s2-eth2@far")
+
+
+def test_a_far_queue_is_added_and_removed(
+    site: RestSite, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRQ_TOKEN", TOKEN)
+    agent = FarAgent(site.link, {"s2-eth2": 2}, FarTable())
+    words = ["rate", "10gbit", "buffer", "1000000", "share", "0.95"]
+    assert main.main(["far", "add", "br2", "s2-eth2", *words]) == 0
+    first, note = capsys.readouterr().out.splitlines()
+    assert first == "s2-eth2 of bridge br2: rate 10000000000bit buffer 1000000 share 0.95"
+    assert note.startswith("until the controller ends")
+    assert agent.table.queues == {"s2-eth2": FarQueue("s2-eth2", 10**10 // 8, 1_000_000, 0.95)}
+    assert main.main(["far", "--json", "add", "br2", "s2-eth2"]) == 0
+    assert json.loads(capsys.readouterr().out)["rate_bps"] is None
+    assert main.main(["far", "remove", "br2", "s2-eth2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "s2-eth2"
+    assert agent.table.queues == {}
+    assert main.main(["far", "remove", "br2", "s2-eth2"]) == 2
+    assert "s2-eth2 has no far queue; fairq far lists those that there are" in capsys.readouterr().err
+
+
+def test_a_change_needs_the_token(site: RestSite, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.main(["far", "add", "br2", "s2-eth2"]) == 2
+    assert "401" in capsys.readouterr().err and site.windows.far_orders.of(2) == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["speed", "10gbit"], "there is no 'speed' of a far queue"),
+        (["rate"], "rate has no value"),
+        (["rate", "1gbit", "rate", "2gbit"], "rate is there twice"),
+        (["share", "much"], "share much: it is not a number"),
+    ],
+)
+def test_words_that_no_controller_needs_to_see(words: list[str], why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        fields(words)

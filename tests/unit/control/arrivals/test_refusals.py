@@ -8,8 +8,10 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.channel import far_queues, oxm
 from fairq_ryu.control.arrivals.refusals import Refusals
 from fairq_ryu.control.reports.counters import Counts
+from tests.support.fakes import DATAPATH, wire
 from tests.support.site import Site
 
 
@@ -42,3 +44,21 @@ def test_refusals_are_counted_except_those_of_meters():
     made.site.log.clear()
     made.site.fabric.request_meter_counters()
     assert not made.site.log
+
+
+def test_why_an_agent_refuses_far_queues_is_logged_and_kept(caplog):
+    made = Made()
+    far, peer = made.site.link.far_queues, made.site.agent
+    number = far.asked
+
+    def refuse(message, kind, code, text=b"", **own):
+        made.refuse(peer, kind, code=code, data=wire(message)[:64] + text, **own)
+
+    own = {"experimenter": oxm.EXPERIMENTER_ID, "exp_type": far_queues.ERROR_FAR_QUEUE}
+    told = far_queues.set_far_queues(DATAPATH, {"eth0": None, "eth1": None})
+    with caplog.at_level(logging.WARNING):
+        refuse(told, ofp.OFPET_EXPERIMENTER, far_queues.ERROR_FAR_QUEUE, b"eth0: no room", **own)
+    assert far.refusal(number) == "eth0: no room"
+    assert caplog.messages == ["agent of bridge 0000000000000001: far queues: eth0: no room"]
+    refuse(far_queues.request(DATAPATH), ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
+    assert far.acknowledged(number, 0.001), "no answer will come"

@@ -12,6 +12,8 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.agent import layout
 from fairq_ryu.channel import deadlines
 from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.far_queue import FAR
+from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import FlowKey
 from tests.support.agent_peer import Peer, bad_request, role
 from tests.support.fakes import DATAPATH, wire
@@ -136,6 +138,14 @@ def test_a_held_syn_waits_until_the_agent_knows_the_deadline() -> None:
     announce(net, 0.4)
     events = net.site.flows.segment(segment(KEY, "S", seq=100), A, LOCAL, net.now)
     assert net.windows.apply(events, net.now).count(net.site.agent) == 1
+
+
+def test_turns_of_a_far_queue_count_too() -> None:
+    net = network("off")
+    net.site.link.ports[FAR | A.port].window_law.spec = FairQLaw(turns=1)
+    announce(net, 0.4)
+    syn(net)
+    assert told(net) == [(KEY.connection, 400)]
 
 
 def test_many_deadlines_are_sent_in_several_messages() -> None:

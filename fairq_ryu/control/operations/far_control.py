@@ -1,0 +1,151 @@
+"""Adding, changing and removing far queues of a running controller, by request.
+
+A change counts when the agent has acknowledged it. It lasts until the next request about the port or until
+the controller ends, and the agent is told again whenever it connects.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ryu.lib import hub
+
+from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState
+from fairq_ryu.config.far_queues import written
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.operations.named_ports import NamedPorts
+from fairq_ryu.control.reports.events import Kind, Occurrence
+from fairq_ryu.control.windows.window_controller import WindowController
+from fairq_ryu.errors import UserError
+from fairq_ryu.far_queue import FAR, FarQueue, is_far
+from fairq_ryu.model import PortKey, dpid_text
+
+# So long is waited for an agent, seconds. It answers in milliseconds.
+_ANSWER_S = 2.0
+
+
+class Unacknowledged(UserError):
+    """The agent has not answered; it may have the change."""
+
+
+@dataclass(eq=False)
+class FarControl:
+    """Carries out such requests, one after the other. ``answer_s``: how long is waited for an agent,
+    seconds.
+    """
+
+    windows: WindowController
+    named: NamedPorts
+    report: Callable[[Occurrence], object]
+    log: logging.Logger
+    answer_s: float = _ANSWER_S
+
+    def __post_init__(self) -> None:
+        """Nothing is under way."""
+        self._turn = hub.Semaphore(1)
+
+    def listed(self) -> Iterator[dict[str, Any]]:
+        """The far queues of all connected agents:
+        :class:`~fairq_ryu.rest.schema.rows.FarQueueRow`.
+        """
+        for _, link in sorted(self.windows.links.items()):
+            for state in link.far_queues.states:
+                yield self._row(link, state)
+
+    def add(self, bridge: str, port: str, read: Callable[[str], FarQueue]) -> dict[str, Any]:
+        """Let a port have a far queue, in place of the one that it has; ``read`` makes it from the name of
+        the interface. Returns its row. Raises :class:`UserError` if there is no such port, for a wrong value,
+        or if the agent refuses it; then nothing is changed. Raises :class:`Unacknowledged`.
+        """
+        with self._turn:
+            link, key = self._find(bridge, port)
+            queue = read(link.name(key.port))
+            self._change(link, key, queue, f"far queue {written(queue)}")
+            row = self._row_of(link, key)
+        if row is None:
+            raise UserError(f"the agent of bridge {bridge} has just lost port {queue.port}", "ask again")
+        return row
+
+    def remove(self, bridge: str, port: str) -> dict[str, Any]:
+        """Let a port have no far queue, also if its configuration has one. Returns the row of that which it
+        had. Raises likewise.
+        """
+        with self._turn:
+            link, key = self._find(bridge, port)
+            row = self._row_of(link, key)
+            if row is None:
+                raise UserError(
+                    f"{link.name(key.port)} has no far queue", "fairq far lists those that there are"
+                )
+            self._change(link, key, None, "no far queue any more")
+        return row
+
+    def _find(self, bridge: str, port: str) -> tuple[AgentLink, PortKey]:
+        """The agent and the port of a bridge."""
+        dpid = self.named.bridge(bridge)
+        link = self.windows.links.get(dpid)
+        if link is None:
+            raise UserError(f"the agent of bridge {bridge} is not connected", "start it, and ask again")
+        key = self.named.port(port, dpid)
+        if is_far(key.port):
+            key = PortKey(dpid, key.port - FAR)
+        name = link.name(key.port)
+        if not name:
+            raise UserError(
+                f"the agent does not watch port {port}", "fairq doctor --bridge on its machine says why"
+            )
+        uplink = self.windows.uplinks.uplink_of(link, name)
+        if uplink is not None:
+            raise UserError(
+                f"{name} is behind uplink {uplink}, whose rate is divided",
+                f"change [uplink.{uplink}] of the configuration",
+            )
+        return link, key
+
+    def _change(self, link: AgentLink, key: PortKey, queue: FarQueue | None, words: str) -> None:
+        orders, name = self.windows.far_orders, link.name(key.port)
+        before = orders.of(link.dpid)
+        try:
+            number = orders.change(link, name, queue)
+        except ValueError:
+            raise UserError(
+                f"{MOST_TOLD} far queues of this bridge were changed by request already",
+                "write them into the configuration",
+            ) from None
+        if not link.far_queues.acknowledged(number, self.answer_s):
+            raise Unacknowledged(
+                f"the agent of bridge {link.modes.bridge} has not answered within {self.answer_s:g} s",
+                "it is told again when it connects; GET /v1/far-queues has what it says",
+            )
+        reason = link.far_queues.refusal(number)
+        if reason is not None:
+            orders.undo(link.dpid, before)
+            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
+        text = f"{name} ({key.short}): {words}"
+        self.log.info("%s", text)
+        self.report(Occurrence(Kind.FAR, text, key))
+
+    def _row_of(self, link: AgentLink, key: PortKey) -> dict[str, Any] | None:
+        found = (self._row(link, state) for state in link.far_queues.states if state.ofport == key.port)
+        return next(found, None)
+
+    def _row(self, link: AgentLink, state: FarQueueState) -> dict[str, Any]:
+        queue = state.queue
+        uplink = self.windows.uplinks.uplink_of(link, queue.port)
+        leased = self.windows.uplinks.leased(link.dpid, queue.port)
+        return {
+            "dpid": dpid_text(link.dpid),
+            "bridge": link.modes.bridge,
+            "port": state.ofport,
+            "far_port": FAR + state.ofport,
+            "name": queue.port,
+            "rate_bps": 8 * queue.rate or None,
+            "buffer_bytes": queue.buffer or None,
+            "share": queue.share,
+            "origin": "request" if state.told else "configuration",
+            "uplink": None if state.told else uplink,
+            "leased_bps": None if leased is None else 8 * leased,
+        }

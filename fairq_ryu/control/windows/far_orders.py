@@ -1,0 +1,50 @@
+"""What requests have changed in the far queues of agents, besides what their configuration has.
+
+An agent is told all of it whenever it connects: after a restart it knows its configuration only. The
+controller keeps it in memory, so after its own restart every agent has its configuration again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fairq_ryu.channel.far_queues import Told
+from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.windows.part import WindowPart
+from fairq_ryu.far_queue import FarQueue, is_far
+
+
+class FarOrders(WindowPart):
+    """The changes of all bridges."""
+
+    def __init__(self, links: Mapping[int, AgentLink]) -> None:
+        self._links = links
+        self._told: dict[int, Told] = {}
+
+    def of(self, dpid: int) -> Told:
+        """The changes of a bridge, by interface."""
+        return self._told.get(dpid, {})
+
+    def change(self, link: AgentLink, port: str, queue: FarQueue | None) -> int:
+        """Let a port have this far queue, or none (None). Returns the number of the request that acknowledges
+        it (:mod:`~fairq_ryu.control.agents.agent_far_queues`). Raises ValueError if there are too many.
+        """
+        told = {**self.of(link.dpid), port: queue}
+        messages = link.far_queues.tell(told)
+        self._told[link.dpid] = told
+        link.send(messages)
+        return link.far_queues.asked
+
+    def undo(self, dpid: int, before: Told) -> None:
+        """The agent has refused the last change: it has what it had before."""
+        self._told[dpid] = before
+
+    def agent_connected(self, dpid: int) -> None:
+        """An agent of an earlier controller, or of an earlier connection, may have been told otherwise."""
+        link = self._links[dpid]
+        link.send(link.far_queues.tell(self.of(dpid)))
+
+    def port_changed(self, link: AgentLink, number: int) -> None:
+        """A port of an agent was added or removed; if it is a far queue, ask which there are."""
+        if is_far(number):
+            link.send(link.far_queues.request())
