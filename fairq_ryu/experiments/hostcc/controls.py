@@ -17,7 +17,7 @@ from typing import Any
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.hostcc import layout
-from fairq_ryu.experiments.hostcc.coupling import Coupling, Membership
+from fairq_ryu.experiments.hostcc.coupling import Coupling, Membership, cookie
 from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN, PREFIX, coupled, kernels, needs_ecn, own
 from fairq_ryu.experiments.traffic import congestion
 from mininet_topos.controls import LINUX, remedy
@@ -147,13 +147,14 @@ class HostControls:
         """
         return Coupling.of(self._objects[name]) if coupled(name) else None
 
-    def join(self, name: str, netns: int, member: Membership) -> None:
-        """Tell a control whose the connections of a network namespace (its `cookie`) are, if it couples any.
-        Raises :class:`BpfError`.
+    def join(self, pid: int, member: Membership) -> None:
+        """Tell every control that couples connections whose those of the namespace of process ``pid`` are.
+        Raises :class:`BpfError`; ``OSError`` if the namespace cannot be entered.
         """
-        coupling = self.coupling(name)
-        if coupling is not None:
-            coupling.enter(netns, member)
+        for name in self._objects:
+            coupling = self.coupling(name)
+            if coupling is not None:
+                coupling.enter(cookie(pid), member)
 
     def alpha(self, name: str, descriptor: int) -> Any | None:
         """What the control of this name has computed for a socket of this process, an ``fq_cc_alpha``; None

@@ -108,6 +108,4 @@ class Coupling:
 def _group(key: Any, group: Any) -> Group:
     address = ip_address(bytes(key.destination))
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return Group(
-        (mapped or address) if int(address) else None, group.flows, group.window / 65536, group.cuts
-    )
+    return Group((mapped or address) if int(address) else None, group.flows, group.window / 65536, group.cuts)

@@ -13,14 +13,14 @@
 #include "dctcp.h"
 #include "layout.h"
 
-#define CTRL_BITS          16                /* of windows, after the point */
-#define CTRL_MOST          (1ULL << 40)      /* of a window: 2^24 segments */
-#define CTRL_INFINITE      0x7fffffffU       /* the kernel's threshold of a flow that has seen no loss */
-#define CTRL_LEAST_EPOCH   200000000ULL      /* ns: a timeout is not shorter */
-#define CTRL_MOST_EPOCH    4000000000ULL     /* ns */
-#define CTRL_KEPT          1000000000ULL     /* ns: how long the window of a silent group is still that of the path */
-#define CTRL_STEP          2                 /* segments for each ACK of the group */
-#define CTRL_MOST_AT_ONCE  10                /* segments, the initial window of RFC 6928 */
+#define CTRL_BITS          16            /* of windows, after the point */
+#define CTRL_MOST          (1ULL << 40)  /* of a window: 2^24 segments */
+#define CTRL_INFINITE      0x7fffffffU   /* the kernel's threshold before any loss */
+#define CTRL_LEAST_EPOCH   200000000ULL  /* ns: a timeout is not shorter */
+#define CTRL_MOST_EPOCH    4000000000ULL /* ns */
+#define CTRL_KEPT          5000000000ULL /* ns: as long, a silent group knows its path */
+#define CTRL_STEP          2             /* segments for each ACK of the group */
+#define CTRL_MOST_AT_ONCE  10            /* segments, the initial window of RFC 6928 */
 #define CTRL_MOST_PRIORITY 1000
 
 /* In the socket. */
@@ -31,13 +31,15 @@ struct ctrl_flow {
 	__u32 shared;
 	__u32 epoch; /* in which it was last seen */
 	__u32 seen;  /* 1: it was, and has been counted */
-	__u32 want;  /* segments as which it has been counted; 0: it is not limited by its application */
+	__u32 want; /* segments as which it has been counted; 0: it is not limited by its application */
 	__u32 credit;
 	__u32 rounding; /* in 1/65536 segments */
 	__u32 una;
 	__u32 cuts; /* of the group, of which it knows */
 	__u32 high; /* what was sent before the last of them ends here */
 	__u32 made; /* the number of the last cut that it has made */
+	__u32 paced; /* 1: it has begun with more than an initial window, and is paced; 2: it has an ACK */
+	__u32 paced_until; /* what it sends before it is not any more; set by its first ACK */
 	__u32 unused;
 };
 
@@ -151,31 +153,8 @@ CC_INLINE __u32 ctrl_told(const struct fq_cc_group *group, const struct ctrl_flo
 /* The slow start threshold that goes with it. */
 CC_INLINE __u32 ctrl_told_threshold(const struct fq_cc_group *group, __u32 told)
 {
-	return group->window < group->threshold ? CTRL_INFINITE : ctrl_at_least(told, DCTCP_MIN_CWND);
-}
-
-/* Enter a flow into a group. Returns its congestion window, which is never more than it was. */
-CC_INLINE __u32 ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
-			      __u32 threshold, __u32 una, __u64 now)
-{
-	if (!group->born_ns) {
-		group->born_ns = now;
-		group->epoch_ns = group->used_ns = now;
-		group->window = (__u64)cwnd << CTRL_BITS;
-		group->threshold = (__u64)threshold << CTRL_BITS;
-	}
-	ctrl_turn(group, now);
-	ctrl_wake(group, cwnd, now);
-	flow->born_ns = group->born_ns;
-	flow->seen = flow->want = flow->made = 0;
-	flow->credit = group->credit;
-	/* Multiples of the golden ratio are spread evenly, however many there are. */
-	flow->rounding = group->opened * 40503U & 0xffff;
-	flow->una = flow->high = una;
-	flow->cuts = group->cuts;
-	group->flows++;
-	group->opened++;
-	return ctrl_at_most(cwnd, ctrl_told(group, flow));
+	return group->window < group->threshold ? CTRL_INFINITE
+						: ctrl_at_least(told, DCTCP_MIN_CWND);
 }
 
 /* Take a flow out of its group. */
@@ -211,6 +190,61 @@ CC_INLINE void ctrl_seen(struct fq_cc_group *group, struct ctrl_flow *flow, __u3
 	group->used_ns = now;
 	if (rtt_us > group->rtt_us)
 		group->rtt_us = rtt_us;
+}
+
+/*
+ * Enter a flow into a group, from its first moment as one that has what it can take. Returns its congestion
+ * window: its share. rtt_us: 0 if it is not known, so that the flow cannot be paced.
+ */
+CC_INLINE __u32 ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
+			      __u32 threshold, __u32 una, __u32 rtt_us, __u64 now)
+{
+	__u32 told;
+
+	if (!group->born_ns) {
+		group->born_ns = now;
+		group->epoch_ns = group->used_ns = now;
+		group->window = (__u64)cwnd << CTRL_BITS;
+		group->threshold = (__u64)threshold << CTRL_BITS;
+	}
+	flow->born_ns = group->born_ns;
+	flow->seen = flow->made = flow->paced = flow->paced_until = 0;
+	/* Multiples of the golden ratio are spread evenly, however many there are. */
+	flow->rounding = group->opened * 40503U & 0xffff;
+	flow->una = flow->high = una;
+	flow->cuts = group->cuts;
+	group->flows++;
+	group->opened++;
+	ctrl_seen(group, flow, 0, cwnd, rtt_us, now);
+	told = ctrl_told(group, flow);
+	if (told <= cwnd)
+		return told;
+	flow->paced = rtt_us != 0;
+	return rtt_us ? told : cwnd;
+}
+
+/* Bytes per second at which a flow that begins with a large share sends: as the group did before. */
+CC_INLINE __u64 ctrl_pace(const struct fq_cc_group *group, __u32 mss, __u32 rtt_us)
+{
+	__u64 bytes =
+		ctrl_at_most(group->window >> CTRL_BITS, 1 << 20) * ctrl_at_most(mss, 1 << 16);
+
+	return rtt_us ? bytes * 1000000 / rtt_us : 0;
+}
+
+/* Whether it is paced no more: its first window of data has been acknowledged, and the next one. */
+CC_INLINE int ctrl_stops_pacing(struct ctrl_flow *flow, __u32 una, __u32 next)
+{
+	if (!flow->paced)
+		return 0;
+	if (flow->paced == 1) {
+		flow->paced = 2;
+		flow->paced_until = next;
+	}
+	if (ctrl_before(una, flow->paced_until))
+		return 0;
+	flow->paced = 0;
+	return 1;
 }
 
 /* An ACK of a flow for this many segments: all flows may rise, and a cut becomes known. */

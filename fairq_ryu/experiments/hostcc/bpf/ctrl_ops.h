@@ -48,7 +48,7 @@ static const struct ctrl_group nothing;
 
 static __always_inline struct fq_cc_member *ctrl_member(const struct sock_common *common)
 {
-	struct fq_cc_member_key key = { .netns = common->skc_net.net->net_cookie };
+	struct fq_cc_member_key key = {.netns = common->skc_net.net->net_cookie};
 	struct fq_cc_member *member;
 
 	key.port = common->skc_num;
@@ -109,6 +109,8 @@ static __always_inline struct ctrl_group *ctrl_join(struct sock *sk, __u64 now)
 	struct fq_cc_member *member = ctrl_member(common);
 	struct ctrl_group *found;
 	__u32 cwnd = tp->snd_cwnd, threshold = tp->snd_ssthresh, una = tp->snd_una;
+	__u32 rtt_us = tp->srtt_us >> 3, mss = tp->mss_cache;
+	__u64 pace;
 
 	flow->tenant = member ? member->tenant : common->skc_net.net->net_cookie;
 	flow->priority = member ? member->priority : 100;
@@ -125,9 +127,19 @@ static __always_inline struct ctrl_group *ctrl_join(struct sock *sk, __u64 now)
 	if (!found)
 		return NULL;
 	bpf_spin_lock(&found->lock);
-	cwnd = ctrl_register(&found->group, flow, cwnd, threshold, una, now);
+	cwnd = ctrl_register(&found->group, flow, cwnd, threshold, una, rtt_us, now);
+	threshold = ctrl_told_threshold(&found->group, cwnd);
+	pace = ctrl_pace(&found->group, mss, rtt_us);
 	bpf_spin_unlock(&found->lock);
-	tp->snd_cwnd = cwnd;
+	tp->snd_cwnd = ctrl_at_most(cwnd, tp->snd_cwnd_clamp);
+	tp->snd_ssthresh = threshold;
+	/* The queueing discipline paces where it can; a flow that is paced already stays so. */
+	if (flow->paced && tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE) {
+		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = pace;
+		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
+	} else {
+		flow->paced = 0;
+	}
 	return found;
 }
 
@@ -154,18 +166,7 @@ static __always_inline __u32 ctrl_want(const struct tcp_sock *tp)
 	return want;
 }
 
-SEC("struct_ops/ctrl_init")
-void BPF_PROG(ctrl_init, struct sock *sk)
-{
-	struct ctrl_flow *flow = private_state(sk);
-
-	flow->born_ns = 0;
-	if (!ctrl_join(sk, bpf_ktime_get_ns()))
-		ctrl_fall_back(sk);
-}
-
-SEC("struct_ops/ctrl_release")
-void BPF_PROG(ctrl_release, struct sock *sk)
+static __always_inline void ctrl_part(struct sock *sk)
 {
 	struct ctrl_flow *flow = private_state(sk);
 	struct ctrl_group *found;
@@ -178,6 +179,21 @@ void BPF_PROG(ctrl_release, struct sock *sk)
 	bpf_spin_lock(&found->lock);
 	ctrl_leave(&found->group, flow);
 	bpf_spin_unlock(&found->lock);
+}
+
+SEC("struct_ops/ctrl_init")
+void BPF_PROG(ctrl_init, struct sock *sk)
+{
+	/* The ACK that establishes a connection comes before. */
+	ctrl_part(sk);
+	if (!ctrl_join(sk, bpf_ktime_get_ns()))
+		ctrl_fall_back(sk);
+}
+
+SEC("struct_ops/ctrl_release")
+void BPF_PROG(ctrl_release, struct sock *sk)
+{
+	ctrl_part(sk);
 }
 
 /* The window of a flow that has met a loss or a mark; the first of an event cuts that of the group. */
@@ -233,6 +249,8 @@ void BPF_PROG(ctrl_ack, struct sock *sk, __u32 flags)
 	ctrl_seen(&found->group, flow, want, cwnd, rtt_us, now);
 	ctrl_acked(&found->group, flow, una, next, segments);
 	bpf_spin_unlock(&found->lock);
+	if (ctrl_stops_pacing(flow, una, next))
+		tcp_sk(sk)->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NONE;
 }
 
 SEC("struct_ops/ctrl_grow")
@@ -307,10 +325,10 @@ __u32 BPF_PROG(ctrl_undone, struct sock *sk)
 	return cwnd;
 }
 
-#define CTRL_OPS                                                              \
-	.init = (void *)ctrl_init, .release = (void *)ctrl_release,           \
-	.ssthresh = (void *)ctrl_ssthresh, .cong_avoid = (void *)ctrl_grow,   \
-	.in_ack_event = (void *)ctrl_ack, .cwnd_event = (void *)ctrl_event,   \
+#define CTRL_OPS                                                            \
+	.init = (void *)ctrl_init, .release = (void *)ctrl_release,         \
+	.ssthresh = (void *)ctrl_ssthresh, .cong_avoid = (void *)ctrl_grow, \
+	.in_ack_event = (void *)ctrl_ack, .cwnd_event = (void *)ctrl_event, \
 	.undo_cwnd = (void *)ctrl_undone, .flags = TCP_CONG_NON_RESTRICTED
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -42,7 +42,7 @@ struct fq_cc_member_key {
 struct fq_cc_member {
 	__u64 tenant;
 	__u32 priority; /* 1..1000 */
-	__u32 shared;   /* 1: one bottleneck for all destinations; 0: each destination has its own */
+	__u32 shared; /* 1: one bottleneck for all destinations; 0: each destination has its own */
 };
 
 /* The connections that are coupled. destination: an IPv6 address, or an IPv4 one mapped into IPv6; 0: all. */
@@ -81,10 +81,10 @@ struct fq_cc_group {
 	__u64 epoch_ns;         /* when the epoch began */
 	__u32 epoch;
 	__u32 rtt_us;
-	__u32 flows;  /* that are open */
-	__u32 opened; /* that were ever */
-	__u32 cuts;   /* loss events */
-	__u32 credit; /* segments by which windows may have risen; it wraps */
+	__u32 flows;               /* that are open */
+	__u32 opened;              /* that were ever */
+	__u32 cuts;                /* loss events */
+	__u32 credit;              /* segments by which windows may have risen; it wraps */
 	struct fq_cc_sums sums[2]; /* of the present epoch and the one before, by epoch & 1 */
 	struct fq_cc_cubic cubic;
 };

@@ -24,6 +24,9 @@
 #define AF_INET  2
 #define AF_INET6 10
 
+#define SK_PACING_NONE   0
+#define SK_PACING_NEEDED 1
+
 #define SOL_TCP        6
 #define TCP_CONGESTION 13
 
@@ -57,6 +60,8 @@ struct sock_common {
 };
 struct sock {
 	struct sock_common __sk_common;
+	__u32 sk_pacing_status;
+	unsigned long sk_pacing_rate; /* bytes/s */
 };
 struct inet_sock {
 	struct sock sk;
