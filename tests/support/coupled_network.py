@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import subprocess
 import threading
@@ -11,7 +10,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from subprocess import PIPE
-from typing import Any
 
 from fairq_ryu.experiments.traffic import congestion
 from fairq_ryu.experiments.traffic.namespaces import entered

@@ -79,7 +79,7 @@ def _namespace(text: str) -> Path:
         path = Path(f"/proc/{text}/ns/net")
     else:
         path = Path(text) if "/" in text else _NAMED / text
-    if not path.exists():
+    if not os.path.lexists(path):
         raise UserError(
             f"--netns {text}: there is no {path}", "give a name that `ip netns` lists, a pid, or a path"
         )
