@@ -17,7 +17,6 @@ from mininet_topos.delays import DelayLine
 from tests.switch.rig import run
 
 MSS = 1448
-_PORT = 5001
 _CHUNK = bytes(64 * 1024)
 _NETWORK = "10.9.0"
 
@@ -185,10 +184,14 @@ class CoupledNetwork:
         host.run("ip", "address", "add", f"{address}/24", "dev", "eth0")
         host.run("sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
 
-    def flow(self, src: str, dst: str, control: str = "", size: int = 0) -> Flow:
-        """Open a connection and send; ``control``: not the namespace's congestion control."""
+    def flow(
+        self, src: str, dst: str, control: str = "", size: int = 0, port: int = 0, pause: float = 0
+    ) -> Flow:
+        """Open a connection and send; ``control``: not the namespace's congestion control; ``port``: the
+        receiver's; ``pause``: a segment each so many seconds.
+        """
         with entered(self.hosts[dst].pid):
-            listener = socket.create_server((self.addresses[dst], 0))
+            listener = socket.create_server((self.addresses[dst], port))
         with entered(self.hosts[src].pid):
             sock = socket.socket()
         if control:
@@ -198,7 +201,7 @@ class CoupledNetwork:
         served, _ = listener.accept()
         listener.close()
         flow.threads = [
-            threading.Thread(target=_send, args=(flow,), daemon=True),
+            threading.Thread(target=_send, args=(flow, pause), daemon=True),
             threading.Thread(target=_receive, args=(flow, served), daemon=True),
         ]
         for thread in flow.threads:
@@ -216,11 +219,13 @@ class CoupledNetwork:
         return int(backlog.rstrip("Kb")) * factor, int(dropped)
 
 
-def _send(flow: Flow) -> None:
+def _send(flow: Flow, pause: float) -> None:
     left = flow.size or 1 << 60
+    most = MSS if pause else len(_CHUNK)
     with contextlib.suppress(OSError):
         while left > 0:
-            left -= flow.sock.send(_CHUNK[: min(left, len(_CHUNK))])
+            left -= flow.sock.send(_CHUNK[: min(left, most)])
+            time.sleep(pause)
         flow.sock.shutdown(socket.SHUT_WR)
 
 

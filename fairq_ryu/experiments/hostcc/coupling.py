@@ -85,8 +85,10 @@ class Coupling:
 
     def withdraw(self, netns: int) -> None:
         """New connections of this network namespace are of no named tenant again."""
-        for key in [key for key in self._members.keys() if key.netns == netns]:
-            self._members.delete(key)
+        keys = list(self._members.keys())
+        for key in keys:
+            if key.netns == netns:
+                self._members.delete(key)
 
     def groups(self, tenant: str) -> list[Group]:
         """The groups of a tenant, in no order."""

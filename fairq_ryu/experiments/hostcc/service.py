@@ -43,8 +43,8 @@ def options(
     control: str, tenant: str, netns: str = "", priority: int = 100, ports: list[str] | None = None,
     shared: bool = False,
 ) -> HostOptions:  # fmt: skip
-    """The options of the command line. ``netns`` is a name of ``ip netns``, a pid or a path; each of ``ports``
-    is ``PORT=PRIORITY``. Raises `UserError`.
+    """The options of the command line. ``netns`` is a name of ``ip netns``, a pid or a path; each of
+    ``ports`` is ``PORT=PRIORITY``. Raises `UserError`.
     """
     if control not in COUPLED:
         raise UserError(
@@ -75,10 +75,9 @@ def _check_priority(what: str, priority: int) -> None:
 
 
 def _namespace(text: str) -> Path:
+    path = Path(text) if "/" in text else _NAMED / text
     if text.isdecimal():
         path = Path(f"/proc/{text}/ns/net")
-    else:
-        path = Path(text) if "/" in text else _NAMED / text
     if not os.path.lexists(path):
         raise UserError(
             f"--netns {text}: there is no {path}", "give a name that `ip netns` lists, a pid, or a path"

@@ -56,7 +56,7 @@ def test_a_namespace_has_an_entry_and_one_for_each_port(coupled: Coupling, membe
     a, b = tenant_number("a"), tenant_number("b")
     assert found == {(5, 443): (a, 900, 1), (5, 0): (a, 200, 1), (6, 0): (b, 100, 0)}
     coupled.withdraw(5)
-    assert [key.netns for key in members.keys()] == [6]
+    assert [key.netns for key, _ in members.items()] == [6]
 
 
 def test_a_named_tenant_is_no_namespace() -> None:
