@@ -131,24 +131,36 @@ static __always_inline struct ctrl_group *ctrl_join(struct sock *sk, __u64 now)
 	threshold = ctrl_told_threshold(&found->group, cwnd);
 	pace = ctrl_pace(&found->group, mss, rtt_us);
 	bpf_spin_unlock(&found->lock);
+	/* While the kernel reduces its window, which it does not when it begins: it only falls. */
+	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) >= TCP_CA_CWR) {
+		tp->snd_cwnd = ctrl_at_most(cwnd, tp->snd_cwnd);
+		flow->paced = 0;
+		return found;
+	}
 	tp->snd_cwnd = ctrl_at_most(cwnd, tp->snd_cwnd_clamp);
 	tp->snd_ssthresh = threshold;
 	/* The queueing discipline paces where it can; a flow that is paced already stays so. */
-	if (flow->paced && tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE) {
+	if (flow->paced) {
 		tp->inet_conn.icsk_inet.sk.sk_pacing_rate = pace;
-		tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
-	} else {
-		flow->paced = 0;
+		if (tp->inet_conn.icsk_inet.sk.sk_pacing_status == SK_PACING_NONE)
+			tp->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NEEDED;
+		else
+			flow->paced = 0;
 	}
 	return found;
 }
 
-/* The group of a flow, which joins it if it is in none, or if its group has been removed. */
+/*
+ * The group of a flow, which joins it if it is in none, or if its group has been removed. NULL: it has no room, or
+ * the connection is not established yet: its SYN has been lost, or the ACK that establishes it is worked on.
+ */
 static __always_inline struct ctrl_group *ctrl_joined(struct sock *sk, __u64 now)
 {
 	const struct ctrl_flow *flow = private_state(sk);
 	struct ctrl_group *found = NULL;
 
+	if (!BPF_CORE_READ_BITFIELD(&tcp_sk(sk)->inet_conn, icsk_ca_initialized))
+		return NULL;
 	if (flow->born_ns)
 		found = ctrl_group_of(sk);
 	if (!found || found->group.born_ns != flow->born_ns)
@@ -166,7 +178,15 @@ static __always_inline __u32 ctrl_want(const struct tcp_sock *tp)
 	return want;
 }
 
-static __always_inline void ctrl_part(struct sock *sk)
+SEC("struct_ops/ctrl_init")
+void BPF_PROG(ctrl_init, struct sock *sk)
+{
+	if (!ctrl_join(sk, bpf_ktime_get_ns()))
+		ctrl_fall_back(sk);
+}
+
+SEC("struct_ops/ctrl_release")
+void BPF_PROG(ctrl_release, struct sock *sk)
 {
 	struct ctrl_flow *flow = private_state(sk);
 	struct ctrl_group *found;
@@ -179,21 +199,6 @@ static __always_inline void ctrl_part(struct sock *sk)
 	bpf_spin_lock(&found->lock);
 	ctrl_leave(&found->group, flow);
 	bpf_spin_unlock(&found->lock);
-}
-
-SEC("struct_ops/ctrl_init")
-void BPF_PROG(ctrl_init, struct sock *sk)
-{
-	/* The ACK that establishes a connection comes before. */
-	ctrl_part(sk);
-	if (!ctrl_join(sk, bpf_ktime_get_ns()))
-		ctrl_fall_back(sk);
-}
-
-SEC("struct_ops/ctrl_release")
-void BPF_PROG(ctrl_release, struct sock *sk)
-{
-	ctrl_part(sk);
 }
 
 /* The window of a flow that has met a loss or a mark; the first of an event cuts that of the group. */
@@ -236,7 +241,8 @@ void BPF_PROG(ctrl_ack, struct sock *sk, __u32 flags)
 	struct ctrl_group *found = ctrl_joined(sk, now);
 
 	if (!found) {
-		ctrl_fall_back(sk);
+		if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized))
+			ctrl_fall_back(sk);
 		return;
 	}
 	if (reduction_left_out(sk))

@@ -69,6 +69,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_initialized : 1; /* the connection is established */
 	struct {
 		__u8 pending;
 	} icsk_ack;

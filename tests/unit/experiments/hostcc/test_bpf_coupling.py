@@ -289,6 +289,16 @@ def test_a_silent_flow_drops_out_by_itself_and_comes_back(group: Group) -> None:
     assert abs(group.told(other) - group.window / 2) <= 1 and group.all == 200
 
 
+def test_after_a_silence_of_all_only_who_sends_counts(group: Group) -> None:
+    one, other = group.flow(), group.flow()
+    group.set_window(100)
+    group.settle(one, other)
+    window = group.window
+    group.now += 1000 * MS
+    assert group.told(one) == int(window) and group.all == 100
+    assert abs(group.told(other) - window / 2) <= 1
+
+
 def test_who_leaves_leaves_its_part(group: Group) -> None:
     one, other = group.flow(), group.flow()
     group.set_window(100)
