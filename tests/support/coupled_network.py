@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from subprocess import PIPE
 
@@ -236,6 +236,6 @@ def _receive(flow: Flow, sock: socket.socket) -> None:
         flow.ended = time.monotonic()
 
 
-def jain(values: list[float]) -> float:
+def jain(values: Sequence[float]) -> float:
     """Jain's index of fairness."""
     return sum(values) ** 2 / (len(values) * sum(value**2 for value in values))
