@@ -89,6 +89,8 @@ def _declare(lib: Any) -> None:
             c_int,
             [fd, c_void_p, c_void_p, c_void_p, c_void_p, POINTER(c_uint32), c_void_p],
         ),
+        "bpf_link_get_next_id": (c_int, [c_uint32, POINTER(c_uint32)]),
+        "bpf_link_get_fd_by_id": (c_int, [c_uint32]),
         "bpf_prog_get_fd_by_id": (c_int, [c_uint32]),
         "bpf_map_get_fd_by_id": (c_int, [c_uint32]),
         "bpf_obj_get_info_by_fd": (c_int, [fd, c_void_p, POINTER(c_uint32)]),

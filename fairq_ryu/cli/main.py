@@ -15,6 +15,7 @@ from fairq_ryu.cli.commands import (
     doctor,
     enable,
     far,
+    host,
     release,
     report,
     run,
@@ -25,7 +26,7 @@ from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
     *(doctor, agent, release, status, show, far),
-    *(disable, enable, announce, run, report, check),
+    *(disable, enable, announce, host, run, report, check),
 )
 """The subcommands, in the order of the help text."""
 

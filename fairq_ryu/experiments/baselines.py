@@ -30,6 +30,15 @@ class Baseline:
         return replace(scenario, **self.settings)
 
 
+def _coupled(control: str, words: str) -> Baseline:
+    """The flows of each host share the window of one flow."""
+    return Baseline(
+        "droptail",
+        f"DropTail, and the flows of each host behave together as one of {words} (ctrlTCP)",
+        {"cc": control, "sender_cc": ()},
+    )
+
+
 def _marking(control: str, words: str, kernel: bool = False) -> Baseline:
     """Ports mark packets above a threshold, and every host runs this congestion control."""
     return Baseline(
@@ -56,6 +65,8 @@ BASELINES = {
         "DropTail, and every host runs DCTCP, although nothing marks packets",
         {"cc": "dctcp", "sender_cc": ()},
     ),
+    "droptail-ctrl-reno": _coupled("ctrl_reno", "Reno"),
+    "droptail-ctrl-cubic": _coupled("ctrl_cubic", "CUBIC"),
     "mark-dctcp": _marking("dctcp", "DCTCP"),
     "mark-d2tcp": _marking("d2tcp", "D2TCP"),
     "kernel-dctcp": _marking("dctcp", "DCTCP of the kernel", kernel=True),

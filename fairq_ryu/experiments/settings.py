@@ -136,8 +136,8 @@ class Scenario:
         default=0.0,
     )
     cc: str = setting(
-        "TCP congestion control of every host: its name in the kernel, or dctcp, d2tcp or hstcp, which are "
-        "loaded for the run where the kernel lacks them",
+        "TCP congestion control of every host: its name in the kernel, or dctcp, d2tcp, hstcp, ctrl_reno or "
+        "ctrl_cubic, which are loaded for the run where the kernel lacks them",
         default="cubic",
     )
     sender_cc: tuple[str, ...] = setting(

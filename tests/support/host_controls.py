@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import subprocess
 from pathlib import Path
+from typing import Any
 
-from fairq_ryu.experiments.hostcc import tables
+from fairq_ryu.agent.layout import read_layout
+from fairq_ryu.experiments.hostcc import layout, tables
 from fairq_ryu.experiments.hostcc.layout import BPF_DIR
 
 MAX_ALPHA = 1 << 20
@@ -21,7 +23,23 @@ ARGUMENTS = {
     "increase": (ctypes.c_uint32,),
     "hstcp_after_loss": (ctypes.c_uint32,),
     "threshold_is_impossible": (ctypes.c_uint32,) * 3,
+    "cubic_time": (ctypes.c_uint32,),
 }
+_GROUP = ctypes.POINTER(layout.fq_cc_group)
+ctrl_flow: Any = read_layout((BPF_DIR / "ctrl.h").read_text(encoding="utf-8"))[1]["ctrl_flow"]
+_FLOW = ctypes.POINTER(ctrl_flow)
+_U32, _U64 = ctypes.c_uint32, ctypes.c_uint64
+OF_GROUPS = {
+    "register": (_GROUP, _FLOW, *(_U32,) * 4, _U64),
+    "leave": (_GROUP, _FLOW),
+    "seen": (_GROUP, _FLOW, *(_U32,) * 3, _U64),
+    "acked": (_GROUP, _FLOW, *(_U32,) * 3),
+    "grow": (_GROUP, *(_U32,) * 3, _U64),
+    "window": (_GROUP, _FLOW, *(_U32,) * 2),
+    "lost": (_GROUP, _FLOW, *(_U32,) * 4),
+    "undo": (_GROUP, _FLOW, _U32),
+}
+"""Functions of coupled groups, with ``ctrl_`` before the name."""
 _LOG2, _EXP2, _ROWS = tables.logarithms(), tables.powers(), list(tables.hstcp_rows())
 
 
@@ -32,7 +50,8 @@ def build(into: Path) -> ctypes.CDLL:
     flags = ["-O1", "-Wall", "-Wextra", "-Werror", *checks, "-shared", "-fPIC"]
     subprocess.run(["clang", *flags, "-o", str(found), str(BPF_DIR / "host.c")], check=True)
     library = ctypes.CDLL(str(found))
-    for name, arguments in ARGUMENTS.items():
+    of_groups = {f"ctrl_{name}": arguments for name, arguments in OF_GROUPS.items()}
+    for name, arguments in {**ARGUMENTS, **of_groups}.items():
         function = getattr(library, f"cc_host_{name}")
         function.argtypes, function.restype = arguments, ctypes.c_uint32
     return library

@@ -17,11 +17,13 @@ from typing import Any
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.hostcc import layout
-from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN, PREFIX, kernels, needs_ecn, own
+from fairq_ryu.experiments.hostcc.coupling import Coupling, Membership, cookie
+from fairq_ryu.experiments.hostcc.names import AVAILABLE, OWN, PREFIX, coupled, kernels, needs_ecn, own
 from fairq_ryu.experiments.traffic import congestion
 from mininet_topos.controls import LINUX, remedy
 
-_TABLE = "control"
+TABLE = "control"
+"""The table of operations in every object."""
 _BTF = Path("/sys/kernel/btf/vmlinux")
 _LINK = "bpf_struct_ops_link"
 
@@ -71,7 +73,7 @@ def check(names: Collection[str], of_kernel: Collection[str] = ()) -> None:
 
 def loaded(name: str) -> BpfObject:
     """One of the project's controls, loaded and not registered. Raises :class:`BpfError`."""
-    return BpfObject(load_library(), layout.BPF_DIR / f"{name}.bpf.o", {}, operations=_TABLE)
+    return BpfObject(load_library(), layout.BPF_DIR / f"{name}.bpf.o", {}, operations=TABLE)
 
 
 class HostControls:
@@ -102,14 +104,14 @@ class HostControls:
         if registered in known:
             raise UserError(
                 f"the congestion control {registered} is registered already",
-                "wait for the end of the other `fairq run`",
+                "wait for the end of the other `fairq run` or `fairq host`",
             )
         why = refusal()
         if why is not None:
             raise why
         source = name.removeprefix(PREFIX)
         control = self._objects[name] = loaded(source)
-        control.register(_TABLE)
+        control.register(TABLE)
         if registered not in offered():
             raise BpfError(f"the kernel has not registered the congestion control {registered}")
         self._names[name] = registered
@@ -138,6 +140,21 @@ class HostControls:
         flow = layout.fq_cc_flow(_address(src), _address(dst), sport, dport)
         self._deadlines.set(flow, layout.fq_cc_deadline(size, deadline_ns))
         return True
+
+    def coupling(self, name: str) -> Coupling | None:
+        """What a control of this name that couples connections is told and says; None for all others. Raises
+        :class:`BpfError`.
+        """
+        return Coupling.of(self._objects[name]) if coupled(name) else None
+
+    def join(self, pid: int, member: Membership) -> None:
+        """Tell every control that couples connections whose those of the namespace of process ``pid`` are.
+        Raises :class:`BpfError`; ``OSError`` if the namespace cannot be entered.
+        """
+        for name in self._objects:
+            coupling = self.coupling(name)
+            if coupling is not None:
+                coupling.enter(cookie(pid), member)
 
     def alpha(self, name: str, descriptor: int) -> Any | None:
         """What the control of this name has computed for a socket of this process, an ``fq_cc_alpha``; None

@@ -10,6 +10,7 @@ from typing import Any
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc.controls import HostControls
+from fairq_ryu.experiments.hostcc.coupling import PRIORITY, Membership
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic import congestion
 from fairq_ryu.experiments.traffic.namespaces import entered
@@ -71,6 +72,20 @@ class HostTcp:
             found = in_use(host.pid)
             if found != cc:
                 raise RunError(f"sockets of {host.name} use the congestion control {found} and not {cc}")
+        self._couple(hosts)
+
+    def _couple(self, hosts: Sequence[Any]) -> None:
+        """The scenario says whose each host is, with what priority: else it is a tenant by itself. All flows of
+        a tenant share the bottleneck of the scenario.
+        """
+        owners = {host: tenant for tenant, those in self._scenario.tenants.items() for host in those}
+        try:
+            for host in hosts:
+                priority = self._scenario.priorities.get(host.name, PRIORITY)
+                owner = Membership(owners.get(host.name, host.name), priority, shared=True)
+                self._controls.join(host.pid, owner)
+        except BpfError as error:
+            raise RunError(f"congestion controls of the hosts cannot be told of tenants: {error}") from error
 
     def described(self) -> dict[str, str]:
         """For each name of the scenario, the control that hosts had: for the result."""

@@ -20,12 +20,16 @@ class OwnControl:
     """the kernel's name of the same control, which is used where there is one; "" if no kernel has it"""
     ecn: bool
     """both ends of a connection need one of these, because the receiver echoes every mark"""
+    coupled: bool = False
+    """it couples the connections of a tenant"""
 
 
 OWN = {
     "dctcp": OwnControl("fairq_dctcp", "dctcp", ecn=True),
     "d2tcp": OwnControl("fairq_d2tcp", "", ecn=True),
     "hstcp": OwnControl("fairq_hstcp", "highspeed", ecn=False),
+    "ctrl_reno": OwnControl("ctrl_reno", "", ecn=False, coupled=True),
+    "ctrl_cubic": OwnControl("ctrl_cubic", "", ecn=False, coupled=True),
 }
 PREFIX = "fairq_"
 """Before a name of `OWN`: the project's, also where the kernel has its own."""
@@ -56,3 +60,9 @@ def needs_ecn(name: str) -> bool:
     """Whether both ends of a connection need such a control."""
     found = own(name)
     return found is not None and found.ecn
+
+
+def coupled(name: str) -> bool:
+    """Whether such a control couples the connections of a tenant."""
+    found = own(name)
+    return found is not None and found.coupled

@@ -10,6 +10,8 @@ from fairq_ryu.experiments import baselines, scenario
     [
         ("droptail-rto5", "droptail", "cubic", 5.0),
         ("droptail-dctcp", "droptail", "dctcp", 0.0),
+        ("droptail-ctrl-reno", "droptail", "ctrl_reno", 0.0),
+        ("droptail-ctrl-cubic", "droptail", "ctrl_cubic", 0.0),
         ("mark-dctcp", "mark", "dctcp", 0.0),
         ("mark-d2tcp", "mark", "d2tcp", 0.0),
         ("kernel-dctcp", "mark", "dctcp", 0.0),

@@ -17,7 +17,9 @@ from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
 
 # Tables of operations (struct_ops) are registered by a link from this kernel on.
 _STRUCT_OPS_SINCE = (6, 4)
-_OPERATIONS = {"dctcp.bpf.o": "control", "d2tcp.bpf.o": "control", "hstcp.bpf.o": "control"}
+_OPERATIONS = dict.fromkeys(
+    (f"{name}.bpf.o" for name in ("dctcp", "d2tcp", "hstcp", "ctrl_reno", "ctrl_cubic")), "control"
+)
 
 
 class _Info(ctypes.Structure):

@@ -6,8 +6,6 @@
 
 #include "d2tcp.h"
 
-#define AF_INET 2
-
 /* Written by `fairq run` before a flow starts. The oldest are forgotten when it is full. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

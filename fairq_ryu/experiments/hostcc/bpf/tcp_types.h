@@ -18,7 +18,14 @@
 #define TCP_CONG_NEEDS_ECN      2
 
 #define TCP_CA_RECOVERY 3
+#define TCP_CA_LOSS     4
 #define TCP_CA_NAME_MAX 16
+
+#define AF_INET  2
+#define AF_INET6 10
+
+#define SK_PACING_NONE   0
+#define SK_PACING_NEEDED 1
 
 #define SOL_TCP        6
 #define TCP_CONGESTION 13
@@ -33,15 +40,28 @@ enum tcp_ca_event {
 };
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct net {
+	__u64 net_cookie;
+};
 struct sock_common {
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
 	__u16 skc_num;
 	unsigned short skc_family;
+	struct {
+		struct net *net;
+	} skc_net;
+	struct {
+		union {
+			__be32 u6_addr32[4];
+		} in6_u;
+	} skc_v6_daddr;
 };
 struct sock {
 	struct sock_common __sk_common;
+	__u32 sk_pacing_status;
+	unsigned long sk_pacing_rate; /* bytes/s */
 };
 struct inet_sock {
 	struct sock sk;
@@ -49,6 +69,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_initialized : 1; /* the connection is established */
 	struct {
 		__u8 pending;
 	} icsk_ack;
@@ -60,6 +81,9 @@ struct tcp_sock {
 	__u32 snd_una;
 	__u32 snd_nxt;
 	__u32 snd_cwnd;
+	__u32 snd_cwnd_clamp;
+	__u32 max_packets_out; /* in the last window */
+	__u8 is_cwnd_limited : 1;
 	__u32 snd_ssthresh;
 	__u32 prior_cwnd; /* when the reduction began */
 	__u32 srtt_us;    /* times 8 */
@@ -79,6 +103,7 @@ struct tcp_congestion_ops {
 	void (*in_ack_event)(struct sock *sk, __u32 flags);
 	__u32 (*undo_cwnd)(struct sock *sk);
 	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];
 	__u32 flags;
 };

@@ -12,6 +12,7 @@ from fairq_ryu.cli.doctor import kernel
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.hostcc import controls
+from fairq_ryu.experiments.hostcc.coupling import Membership
 from fairq_ryu.experiments.hostcc.hosts import HostTcp
 from fairq_ryu.experiments.hostcc.layout import BPF_DIR
 from fairq_ryu.experiments.hostcc.names import OWN
@@ -32,9 +33,12 @@ class Objects:
         self.available.write_text(f"{self.available.read_text()} {name}")
 
     def __call__(self, _lib: Any, path: Path, _sizes: Any, operations: str) -> Any:
-        objects, name = self, f"fairq_{path.name.removesuffix('.bpf.o')}"
+        objects, name = self, OWN[path.name.removesuffix(".bpf.o")].registered
 
         class Loaded:
+            def __init__(self) -> None:
+                self.name = name
+
             def register(self, table: str) -> None:
                 assert table == operations
                 objects.available.write_text(f"{objects.available.read_text()} {name}")
@@ -132,12 +136,15 @@ def test_a_control_of_another_run_is_not_used(kernels: Objects) -> None:
 def test_an_unknown_control_is_refused_with_those_there_are(kernels: Objects) -> None:
     with pytest.raises(UserError, match="'vegas'") as caught:
         controls.check(["cubic", "vegas"])
-    assert caught.value.remedy == "`modprobe tcp_vegas`, or choose one of reno, cubic, dctcp, d2tcp, hstcp"
+    assert (
+        caught.value.remedy
+        == "`modprobe tcp_vegas`, or choose one of reno, cubic, dctcp, d2tcp, hstcp, ctrl_reno, ctrl_cubic"
+    )
     with pytest.raises(UserError) as caught:
         controls.check(["rino", "cubc", "cubic", "vega", "lemonade"])
     assert [line.split("Remedy: ")[1] for line in str(caught.value).splitlines()] == [
         "did you mean cubic?",
-        "choose one of reno, cubic, dctcp, d2tcp, hstcp",
+        "choose one of reno, cubic, dctcp, d2tcp, hstcp, ctrl_reno, ctrl_cubic",
         "did you mean reno?",
         "did you mean vegas?",
     ]
@@ -147,6 +154,23 @@ def test_ours_need_receivers_that_echo_under_either_name() -> None:
     with pytest.raises(UserError, match="senders use fairq_dctcp and receivers cubic"):
         scenario.load("incast", {"sender_cc": '["fairq_dctcp"]'})
     scenario.load("incast", {"cc": "dctcp", "sender_cc": '["fairq_dctcp"]'})
+
+
+def test_coupled_controls_are_told_of_the_hosts_and_no_others(kernels: Objects, monkeypatch) -> None:
+    entered: list[tuple[str, int, Membership]] = []
+
+    def of(loaded: Any) -> Any:
+        return SimpleNamespace(enter=lambda netns, member: entered.append((loaded.name, netns, member)))
+
+    monkeypatch.setattr(controls.Coupling, "of", of)
+    monkeypatch.setattr(controls, "cookie", lambda pid: 1000 + pid)
+    made = controls.HostControls()
+    made.provide(["reno", "dctcp", "ctrl_reno", "ctrl_cubic"])
+    assert made.coupling("dctcp") is None
+    member = Membership("h1", shared=True)
+    made.join(7, member)
+    assert entered == [("ctrl_reno", 1007, member), ("ctrl_cubic", 1007, member)]
+    assert made.described()["ctrl_reno"] == "ctrl_reno, loaded for this run"
 
 
 def test_senders_have_their_controls_in_turn(kernels: Objects) -> None:
@@ -168,7 +192,7 @@ def test_every_control_has_its_source_and_no_name_of_a_kernel() -> None:
     assert {path.name.removesuffix(".bpf.c") for path in BPF_DIR.glob("*.bpf.c")} == set(OWN)
     assert kernel.HOST_BPF_DIR == BPF_DIR
     for name, own in OWN.items():
-        assert own.registered == f"fairq_{name}" and len(own.registered) < 16
+        assert own.registered == (name if own.coupled else f"fairq_{name}") and len(own.registered) < 16
         assert f'.name = "{own.registered}"' in (BPF_DIR / f"{name}.bpf.c").read_text()
 
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Coupled flows that behave together as one flow of CUBIC. */
+#define CTRL_GROW(group, acked, rtt_us, now) ctrl_cubic_grow(group, acked, rtt_us, now)
+#define CTRL_CUT(group)                      ctrl_cubic_cut(group)
+
+#include "ctrl_cubic.h"
+#include "ctrl_ops.h"
+
+SEC(".struct_ops")
+struct tcp_congestion_ops control = {
+	CTRL_OPS,
+	.name = "ctrl_cubic",
+};

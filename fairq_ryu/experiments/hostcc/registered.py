@@ -1,0 +1,159 @@
+"""A coupled control that several processes use: the first registers it, the last one's end unregisters it."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Iterator
+from ctypes import POINTER, c_char, c_uint8, c_uint32, c_uint64
+from typing import Any
+
+from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map, load_library
+from fairq_ryu.experiments.hostcc import layout
+from fairq_ryu.experiments.hostcc.controls import TABLE, loaded, offered
+from fairq_ryu.experiments.hostcc.coupling import Coupling
+
+_STRUCT_OPS_LINK = 9  # linux/bpf.h: BPF_LINK_TYPE_STRUCT_OPS
+_MOST_MAPS = 64
+_ATTEMPTS = 3
+
+
+# The beginnings of what bpf_obj_get_info_by_fd() writes.
+class _LinkInfo(ctypes.Structure):
+    _fields_ = (
+        *(("type", c_uint32), ("id", c_uint32), ("program", c_uint32), ("unused", c_uint32)),
+        *(("map", c_uint32), ("rest", c_uint8 * 60)),
+    )
+
+
+class _MapInfo(ctypes.Structure):
+    _fields_ = (
+        *(("type", c_uint32), ("id", c_uint32), ("key_size", c_uint32), ("value_size", c_uint32)),
+        *(("max_entries", c_uint32), ("flags", c_uint32), ("name", c_char * 16)),
+    )
+
+
+class _ProgramInfo(ctypes.Structure):
+    _fields_ = (
+        *(("type", c_uint32), ("id", c_uint32), ("tag", c_uint8 * 8), ("lengths", c_uint32 * 2)),
+        *(("code", c_uint64 * 2), ("load_time", c_uint64), ("created_by", c_uint32)),
+        *(("map_count", c_uint32), ("maps", POINTER(c_uint32)), ("name", c_char * 16)),
+    )
+
+
+class SharedControl:
+    """A registered coupled control, until `close` or the end of the process."""
+
+    def __init__(self, name: str) -> None:
+        """Register it, or hold the registration of another process. Raises :class:`BpfError` when the kernel
+        refuses, :class:`~fairq_ryu.errors.UserError` when the object is missing.
+        """
+        self._lib = load_library()
+        self._object: BpfObject | None = None
+        self._held: list[int] = []
+        for attempt in range(_ATTEMPTS):
+            # Another process may register it, or end, at any moment.
+            with contextlib.ExitStack() as stack:
+                stack.callback(self.close)
+                try:
+                    self.coupling = self._join(name) if name in offered() else self._register(name)
+                except BpfError:
+                    if attempt == _ATTEMPTS - 1:
+                        raise
+                    continue
+                stack.pop_all()
+                return
+
+    def _register(self, name: str) -> Coupling:
+        self._object = loaded(name)
+        self._object.register(TABLE)
+        return Coupling.of(self._object)
+
+    def _join(self, name: str) -> Coupling:
+        wanted = name.encode() + b"\0"
+        for link in self._links():
+            info = self._info(link, _LinkInfo)
+            if info.type == _STRUCT_OPS_LINK:
+                value = self._value(info.map)
+                if wanted in value:
+                    return self._coupling(value)
+            self._drop(link)
+        raise BpfError(f"{name} is registered, and its registration is not found")
+
+    def _links(self) -> Iterator[int]:
+        number = c_uint32(0)
+        while self._lib.bpf_link_get_next_id(number, ctypes.byref(number)) == 0:
+            descriptor = self._lib.bpf_link_get_fd_by_id(number)
+            if descriptor >= 0:
+                self._held.append(descriptor)
+                yield descriptor
+
+    def _value(self, number: int) -> bytes:
+        """The table of operations of a link: with the numbers of programs in place of pointers."""
+        table = self._map(number)
+        value = ctypes.create_string_buffer(self._info(table, _MapInfo).value_size)
+        result = self._lib.bpf_map_lookup_elem(table, ctypes.byref(c_uint32(0)), value)
+        self._drop(table)
+        return value.raw if result == 0 else b""
+
+    def _coupling(self, table: bytes) -> Coupling:
+        members: Map | None = None
+        groups: Map | None = None
+        for number in (c_uint64 * (len(table) // 8)).from_buffer_copy(table):
+            for each in self._maps(number):
+                descriptor = self._map(each)
+                kind = self._info(descriptor, _MapInfo).name
+                if kind == b"members":
+                    members = Map(
+                        self._lib, descriptor, "members", layout.fq_cc_member_key, layout.fq_cc_member
+                    )
+                elif kind == b"groups":
+                    groups = Map(self._lib, descriptor, "groups", layout.fq_cc_group_key, layout.LockedGroup)
+                else:
+                    self._drop(descriptor)
+            if members and groups:
+                return Coupling(members, groups)
+        raise BpfError("the maps of a registered congestion control are not found")
+
+    def _maps(self, program: int) -> list[int]:
+        """The maps of a program; none if there is no program of this number."""
+        descriptor = self._lib.bpf_prog_get_fd_by_id(program) if program >> 32 == 0 else -1
+        if descriptor < 0:
+            return []
+        numbers = (c_uint32 * _MOST_MAPS)()
+        info = _ProgramInfo(map_count=_MOST_MAPS, maps=numbers)
+        try:
+            self._fill(descriptor, info)
+        finally:
+            os.close(descriptor)
+        return list(numbers[: min(info.map_count, _MOST_MAPS)])
+
+    def _map(self, number: int) -> int:
+        descriptor: int = self._lib.bpf_map_get_fd_by_id(number)
+        if descriptor < 0:
+            raise BpfError("a map of a registered congestion control has gone")
+        self._held.append(descriptor)
+        return descriptor
+
+    def _info(self, descriptor: int, kind: Any) -> Any:
+        info = kind()
+        self._fill(descriptor, info)
+        return info
+
+    def _fill(self, descriptor: int, info: Any) -> None:
+        size = c_uint32(ctypes.sizeof(info))
+        if self._lib.bpf_obj_get_info_by_fd(descriptor, ctypes.byref(info), ctypes.byref(size)) != 0:
+            raise BpfError("the kernel does not describe a registered congestion control")
+
+    def _drop(self, descriptor: int) -> None:
+        self._held.remove(descriptor)
+        os.close(descriptor)
+
+    def close(self) -> None:
+        """Let it go. A second call does nothing."""
+        if self._object is not None:
+            self._object.close()
+            self._object = None
+        while self._held:
+            os.close(self._held.pop())
