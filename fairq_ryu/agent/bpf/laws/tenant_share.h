@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Tenants above a law with a pool: each has its part of the port, w / W of pool, buffer, rate and target, and the law
+ * shares that out among the flows of the tenant as it would on a port of this size. So no law knows of tenants.
+ *
+ *   P_g = P * w_g / W                     W: the weights of the tenants with flows that use their windows
+ *   flow f of g: law(P_g - what the quiet flows of g use, n_g) * p_f / (mean of p over g)
+ *
+ * A window is at least one segment. Where P is so small that this breaks the share of a tenant with many flows, P is
+ * raised as far as the buffer holds it: every other tenant has more then, too, and the shares stand. Beyond that the
+ * shares are broken, which is counted.
+ */
+#ifndef FAIRQ_TENANT_SHARE_H
+#define FAIRQ_TENANT_SHARE_H
+
+#include "law.h"
+
+/* The pool that gives each of n flows of a tenant `segments`, in proportion, bytes. */
+LAW_INLINE __u64 tenant_need(const struct fq_law_state *st, __u32 segments, __u64 n, __u32 weight,
+			     __u32 weights)
+{
+	return law_min(law_div(n * segments * st->segment * weights, weight), MAX_POOL);
+}
+
+/*
+ * The pool that tenants share. `one`: what one segment for each flow needs, in proportion; `floors`: the segments of
+ * the tenants whose floors exceed their parts of the law's pool; `others`: the weights of the other ones.
+ */
+LAW_INLINE __u32 tenants_pool(const struct fq_law *p, const struct fq_law_state *st, __u64 one,
+			      __u64 floors, __u32 weights, __u32 others)
+{
+	__u64 pool = st->pool >> POOL_SHIFT, several = one * p->floor_segments;
+	__u64 held = law_div((__u64)p->limit * st->segment, st->segment + SEGMENT_HEADERS);
+	__u64 rest = law_less(held, floors * st->segment), wanted = several <= held ? several : one;
+
+	/* What the others may have beside the floors, so that all of it fits. */
+	if (wanted > held)
+		wanted = others ? law_min(wanted, law_div(rest * weights, others)) : 0;
+	return law_max(pool, law_min(wanted, MAX_POOL));
+}
+
+/* The law on the part of the port that a tenant has; `part` << 16, the rest in bytes. Changes the copies of both. */
+LAW_INLINE void tenant_port(struct fq_law *p, struct fq_law_state *st, __u32 part, __u32 pool,
+			    __u64 quiet)
+{
+	p->limit = (__u64)p->limit * part >> 16;
+	p->target = (__u64)p->target * part >> 16;
+	p->rate = (p->rate >> 16) * part;
+	st->pool = law_less((__u64)pool * part >> 16, quiet) << POOL_SHIFT;
+}
+
+/*
+ * A window in whole segments: of the rest, `draw` (<< 16, below 1) decides, so that over time the flow has what it is
+ * to have. A sender sends no part of a segment, and without this a tenant with many flows would lose half of one for
+ * each of them. Never less than one segment.
+ */
+LAW_INLINE __u32 whole_segments(__u32 window, __u32 mss, __u32 draw)
+{
+	__u64 drawn = window + ((__u64)mss * draw >> 16);
+
+	return law_max(drawn - drawn % law_max(mss, 1), mss);
+}
+
+/*
+ * The window of a flow of a tenant, bytes. p and st are those of tenant_port(); n of its flows use their windows, this
+ * one among them, of which `young` are young; `shares` is the sum of their priorities.
+ */
+LAW_INLINE __u32 tenant_window(const struct fq_law *p, const struct fq_law_state *st, __u32 n,
+			       __u32 young, __u32 priority, __u32 shares, __u64 sent, __u32 mss)
+{
+	__u64 window = law_window(p, st, n, young, sent, mss);
+
+	if (window == FQ_NO_WINDOW)
+		return FQ_NO_WINDOW;
+	if ((__u64)priority * n != shares)
+		window = law_div(window * priority * n, shares);
+	return law_min(law_max(window, mss), MAX_POOL);
+}
+
+#endif
