@@ -41,7 +41,7 @@
 /* Keys of priorities: the port of a service, or this | DSCP of the data. */
 #define FQ_PRIORITY_OF_DSCP 65536
 #define FQ_MOST_PRIORITIES 256
-#define FQ_MOST_OWNERS 4096
+#define FQ_MOST_OWNERS 2048
 /* Bits of the key of owners: of its family, and of an IPv6 address. */
 #define FQ_OWNER_BITS 136
 
