@@ -187,7 +187,7 @@ class Controller(app_manager.RyuApp):
         now = time.monotonic()
         self.fabric.tick(now)
         Sender.send(self.copies.renew(now))
-        Sender.send(self.windows.tenants.due(now))
+        self.windows.tend_tenants(now)
         self.rerouting.notify()
         self.windows.report_overdue(now)
         self.modes.tick(now)

@@ -19,6 +19,7 @@ QUEUE_LAW = "fairq_ryu.queue_law_spec"
 PORT_SETTINGS = "fairq_ryu.port_settings"
 FAR_QUEUE = "fairq_ryu.far_queue"
 TARGET = "fairq_ryu.controller_target"
+TENANTS = "fairq_ryu.tenants"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
@@ -37,19 +38,19 @@ def control(*names: str) -> set[str]:
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
-    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW} | ours("policies"), set()),
+    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW, TENANTS} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
-    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS} | ours("packet"), {"ryu"}),
+    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS, TENANTS} | ours("packet"), {"ryu"}),
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE}
+        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE, TENANTS}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS} | ours("config", "control", "fabric", "policies"),
+        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, TENANTS} | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
@@ -60,11 +61,11 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, TARGET}
+        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, TARGET, TENANTS}
         | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE} | ours("policies.base"), set()),
+    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE, TENANTS} | ours("policies.base"), set()),
     "fairq_ryu/cli": (
         {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "config", "experiments"),
         {"rich"},
@@ -107,7 +108,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE, TENANTS}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),

@@ -17,9 +17,9 @@ from fairq_ryu.channel import tenants as channel
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.control.agents.agent_link import AgentLink
-from fairq_ryu.control.sender import Outgoing, to_switch
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey
+from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.tenants import MOST_TENANTS, OTHERS, Priorities, Tenant, check
 
@@ -109,8 +109,8 @@ class TenantControl:
 
     # Agents
 
-    def due(self, now: float) -> Iterator[Outgoing]:
-        """The tables, renewals and requests that are due."""
+    def due(self, now: float) -> Iterator[tuple[AgentLink, list[Message]]]:
+        """The tables, renewals and requests that are due, for each agent."""
         for dpid in [dpid for dpid in self._told if dpid not in self._links]:
             self._forget(dpid)
         layers = [each for each in self._engine.choice.policies if getattr(each, "by_tenant", False)]
@@ -122,7 +122,7 @@ class TenantControl:
             if told is None or told.link is not link:
                 self._forget(dpid)
                 told = self._told[dpid] = _Told(link)
-            messages = []
+            messages: list[Message] = []
             if told.number != self._table.number or now - told.at >= self._lease / 4:
                 told.number, told.at = self._table.number, now
                 messages.append(channel.set_tenants(link.datapath, self._table))
@@ -130,7 +130,7 @@ class TenantControl:
                 told.asked_at = now
                 messages.append(channel.request(link.datapath, ofp.OFPP_ANY))
             if messages:
-                yield from to_switch(link.datapath, messages)
+                yield link, messages
 
     def _make(self, priorities: Priorities) -> None:
         weights = {self._number(name): each.weight for name, each in self._tenants.items()}

@@ -274,6 +274,13 @@ class WindowController:
         self._send(self.engine.law_refused(key, refused.reason, now), now)
         return True
 
+    # Tenants
+
+    def tend_tenants(self, now: float) -> None:
+        """Send agents the tenants, where they have changed or their lease is to be renewed."""
+        for link, messages in self.tenants.due(now):
+            link.send(messages)
+
     # Announcements
 
     def deadline_of(self, opener: FlowKey, now: float) -> float | None:
