@@ -36,6 +36,7 @@ from fairq_ryu.control.flows.syn_admission import SynAdmission
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.paths import copy_meters, link_discovery
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.counters import Counts
@@ -161,8 +162,9 @@ class Controller(app_manager.RyuApp):
         )
         policies = PolicyControl(self.windows, config, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
+        tenants = TenantOperations(self.windows, self.streams.add, log)
         metrics = Metrics(state)
-        setup.register(wsgi, config, state, self.streams, policies, self.modes, metrics, token)
+        setup.register(wsgi, config, state, self.streams, policies, self.modes, tenants, metrics, token)
         garbage.configure()
         workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
         start(self._jobs(), workers)

@@ -120,9 +120,7 @@ def encode(wanted: SetTenants) -> bytes:
     priorities = [*wanted.priorities.ports.items()]
     priorities += [(_DSCP | dscp, priority) for dscp, priority in wanted.priorities.dscp.items()]
     parts = [
-        _HEAD.pack(
-            wanted.number, wanted.lease_ms, len(wanted.weights), len(wanted.owners), len(priorities)
-        ),
+        _HEAD.pack(wanted.number, wanted.lease_ms, len(wanted.weights), len(wanted.owners), len(priorities)),
         *(_TENANT.pack(*pair) for pair in wanted.weights.items()),
         *(
             _OWNER.pack(tenant, network.version, network.prefixlen, network.network_address.packed)
@@ -148,7 +146,9 @@ def decode(data: bytes) -> SetTenants:
     at += tenants * TENANT_SIZE
     found = [_owner(*_OWNER.unpack_from(data, at + i * OWNER_SIZE)) for i in range(owners)]
     at += owners * OWNER_SIZE
-    by_key = _once("priority", [_PRIORITY.unpack_from(data, at + i * PRIORITY_SIZE) for i in range(priorities)])
+    by_key = _once(
+        "priority", [_PRIORITY.unpack_from(data, at + i * PRIORITY_SIZE) for i in range(priorities)]
+    )
     ports = {key: priority for key, priority in by_key.items() if key < _DSCP}
     dscp = {key ^ _DSCP: priority for key, priority in by_key.items() if key >= _DSCP}
     return SetTenants(number, lease, weights, _once("network", found), Priorities(ports, dscp))

@@ -167,9 +167,7 @@ def load(paths: Iterable[str | Path]) -> Config:
                 tenants[section] = read_tenant_section(str(path), section, lines)
             else:
                 values.update(_read(str(path), section, lines))
-    config = Config(
-        values, ports, tuple(services.values()), modes, far_queues, tuple(tenants.values())
-    )
+    config = Config(values, ports, tuple(services.values()), modes, far_queues, tuple(tenants.values()))
     _check_together(config)
     return config
 

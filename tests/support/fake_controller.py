@@ -200,6 +200,7 @@ class Scene:
             "hosts": [each for each in self.hosts if tuple(each["at"]) in here],
             "gif": gif[:MOST_GIF],
             "gif_total": len(gif),
+            "tenants": [],
             "flows_total": self.flow_count,
             "flows_active": min(self.flow_count, 8 + int(16 * self.burst)),
             "interval_s": INTERVAL,

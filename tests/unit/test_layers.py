@@ -50,7 +50,9 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, TENANTS} | ours("config", "control", "fabric", "policies"),
+        BELOW
+        | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, TENANTS}
+        | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),

@@ -28,22 +28,22 @@
  * flow begins with its SYN, and not only with the answer to it. FLOOR: in turns too, the minimum window of a flow is
  * floor_segments, and not one segment. TENANTS: the pool is shared out among tenants first (lib/tenants.h).
  */
-#define FQ_LAW_TURNS 1
-#define FQ_LAW_FLOWS 2
-#define FQ_LAW_SYNS  4
-#define FQ_LAW_FLOOR 8
+#define FQ_LAW_TURNS   1
+#define FQ_LAW_FLOWS   2
+#define FQ_LAW_SYNS    4
+#define FQ_LAW_FLOOR   8
 #define FQ_LAW_TENANTS 16
 
 /* Tenants of an agent. Number 0 are all hosts that have none. */
-#define FQ_TENANTS 64
+#define FQ_TENANTS          64
 /* Priority of a flow within its tenant, unless a table says another one. */
-#define FQ_PRIORITY 100
+#define FQ_PRIORITY         100
 /* Keys of priorities: the port of a service, or this | DSCP of the data. */
 #define FQ_PRIORITY_OF_DSCP 65536
-#define FQ_MOST_PRIORITIES 256
-#define FQ_MOST_OWNERS 2048
+#define FQ_MOST_PRIORITIES  256
+#define FQ_MOST_OWNERS      2048
 /* Bits of the key of owners: of its family, and of an IPv6 address. */
-#define FQ_OWNER_BITS 136
+#define FQ_OWNER_BITS       136
 
 /* How a direction counts for its tenant: fq_place.counts. */
 #define FQ_COUNTS_SHARING 1 /* it uses its window, or is new: fq_place.amount is its priority */
@@ -167,7 +167,7 @@ struct fq_config {
 	__u32 copies;     /* number of rules for copies: 0 spares SYN, FIN and RST a lookup */
 	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
 	__u32 far;      /* number of far queues: likewise */
-	__u32 tenants; /* number of the table of tenants; 0: there is none */
+	__u32 tenants;  /* number of the table of tenants; 0: there is none */
 	__u64 tenants_ns; /* lease of that table, CLOCK_MONOTONIC: from then on there are no tenants */
 };
 
@@ -254,8 +254,8 @@ struct fq_dir {
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */
 	__u32 hole_to;   /* ... to this one; the same: nothing is missing */
-	__u16 priority; /* within the tenant, valid with owner */
-	__u8 dscp; /* of its data */
+	__u16 priority;  /* within the tenant, valid with owner */
+	__u8 dscp;       /* of its data */
 	__u8 pad3;
 	struct fq_round round;
 };
@@ -402,8 +402,8 @@ struct fq_law_ack {
 
 /* The hosts of tenants: the longest prefix that fits. Written by the agent only, as the next. */
 struct fq_owner_key {
-	__u32 bits; /* of family and address */
-	__u8 family; /* 4 or 6 */
+	__u32 bits;    /* of family and address */
+	__u8 family;   /* 4 or 6 */
 	__u8 addr[16]; /* IPv4: the first 4 bytes */
 	__u8 pad[3];
 };
@@ -432,14 +432,14 @@ struct fq_tenant_port {
 	__u64 acks;    /* that met a share of this tenant */
 	__u64 bytes;   /* payload that these ACKs have acknowledged */
 	__u64 floored; /* of these, ACKs at which one segment for each flow was more than the share */
-	__u64 last_ns; /* the last of them */
+	__u64 last_ns;  /* the last of them */
 	__u32 part_q16; /* its share of the port then, << 16 */
-	__u32 pool;    /* ... bytes */
+	__u32 pool;     /* ... bytes */
 };
 
 /* The tenants of a port or far queue, by slot: written by the programs only. */
 struct fq_port_tenants {
-	__u64 present;   /* bit n: tenant n has an fq_tenant_port here; the agent clears it with the port */
+	__u64 present; /* bit n: tenant n has an fq_tenant_port here; the agent clears it with the port */
 	__u64 worked_ns; /* when the next were worked out */
 	__u64 active;    /* bit n: tenant n has flows that use their windows */
 	__u32 weights;   /* W: sum of the weights of these */

@@ -17,7 +17,6 @@ from fairq_ryu.channel import tenants as channel
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.control.agents.agent_link import AgentLink
-from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.policies.engine import PolicyEngine
@@ -32,7 +31,8 @@ _LEAST_SPAN = 0.5
 class TenantShare(NamedTuple):
     """What a tenant has at a port: ``goodput`` in bytes/s over the last second or so, ``share`` of the port (0
     to 1; 0: it sends nothing), ``pool`` in bytes, and the flows that use their windows. ``bytes`` of payload,
-    ``acks``, and those of them at which the least window broke the share, are counted since the agent began.
+    ``acks``, and those of them at which the least window broke the share, are counted since the agent
+    began.
     """
 
     goodput: float
@@ -134,7 +134,9 @@ class TenantControl:
 
     def _make(self, priorities: Priorities) -> None:
         weights = {self._number(name): each.weight for name, each in self._tenants.items()}
-        owners = {network: self._number(name) for name, each in self._tenants.items() for network in each.hosts}
+        owners = {
+            network: self._number(name) for name, each in self._tenants.items() for network in each.hosts
+        }
         before = self._table
         if not before.number or (before.weights, before.owners, before.priorities) != (
             weights,
@@ -181,8 +183,3 @@ class TenantControl:
             for (port, tenant), seen in sorted(self._seen.items())
             if tenant == number
         }
-
-
-def unknown(name: str) -> UserError:
-    """There is no tenant of this name."""
-    return UserError(f"there is no tenant {name!r}", "GET /v1/tenants lists them")

@@ -1,8 +1,9 @@
 """Tenants: each has its part of a port, whatever number of flows it opens.
 
-Ours, after ctrlTCP (Islam, Welzl and Gjessing, "How to Control a TCP"), which couples the flows of a tenant in
-its hosts. Here the switch does it, with windows: a layer above another policy, which shares out the part of
-each tenant (``agent/bpf/laws/tenant_share.h``). Whose hosts are whose is in the sections ``[tenant.NAME]``.
+Ours, after ctrlTCP (Islam, Welzl and Gjessing, "How to Control a TCP"), which couples the flows of a tenant
+in its hosts. Here the switch does it, with windows: a layer above another policy, which shares out the part
+of each tenant (``agent/bpf/laws/tenant_share.h``). Whose hosts are whose is in the sections
+``[tenant.NAME]``.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class Tenants:
             "dscp",
             "",
             "",
-            "The same by the DSCP of the data: pairs DSCP:PRIORITY. A port with a priority comes first. Set it "
-            "where hosts mark their packets.",
+            "The same by the DSCP of the data: pairs DSCP:PRIORITY. A port with a priority comes first. Set "
+            "it where hosts mark their packets.",
             grammar=partial(read_priorities, "dscp", most=MOST_DSCP),
         ),
     )

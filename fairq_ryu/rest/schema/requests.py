@@ -10,6 +10,7 @@ from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MAX_COUNT, MAX_SECON
 from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
 from fairq_ryu.rest.schema.rows import State
 from fairq_ryu.rest.schema.state import EventKind
+from fairq_ryu.tenants import MOST_HOSTS, MOST_WEIGHT
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
@@ -64,6 +65,12 @@ class NamePart(RequestModel):
     name: str = described("name of a file of the live page", min_length=1, max_length=100)
 
 
+class TenantPart(RequestModel):
+    """The tenant that a path names."""
+
+    name: str = described("name of the tenant", min_length=1, max_length=32)
+
+
 class _RequestBody(RequestModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -95,6 +102,20 @@ class AnnouncementRequest(_RequestBody):
     )
     vlan: Annotated[StrictInt, Field(ge=0, le=MAX_VLAN), Whole] | None = described(
         "VLAN of the flow; 0: none. Default any", default=None
+    )
+
+
+class TenantRequest(_RequestBody):
+    """A tenant."""
+
+    hosts: list[StrictStr] = described(
+        "IP addresses, and networks as `10.0.1.0/24`; in smaller networks of other tenants within them, "
+        "these tenants are the owners",
+        min_length=1,
+        max_length=MOST_HOSTS,
+    )
+    weight: Annotated[StrictInt, Field(ge=1, le=MOST_WEIGHT), Whole] = described(
+        "its part of a port is this divided by the sum over the tenants that send there", default=1
     )
 
 

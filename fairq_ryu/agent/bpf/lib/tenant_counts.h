@@ -109,7 +109,7 @@ __noinline __u32 tenant_count(const struct fq_tenant_port *at, __u32 which, __u3
 
 	if (!at)
 		return 0;
-	buckets = which == TENANT_FLOWS	   ? at->flows
+	buckets = which == TENANT_FLOWS    ? at->flows
 		  : which == TENANT_SHARES ? at->shares
 		  : which == TENANT_YOUNG  ? at->young
 					   : at->quiet;

@@ -128,6 +128,15 @@ static __always_inline __u32 priority_of(const struct segment *s, const struct f
 	return found ? found : FQ_PRIORITY;
 }
 
+/* Data shows the DSCP of its direction, which decides its priority. */
+static __always_inline void note_dscp(const struct segment *s, struct fq_dir *own)
+{
+	if (own->dscp == s->dscp)
+		return;
+	own->dscp = s->dscp;
+	own->owner = 0; /* look both up again */
+}
+
 /* The tenant of a direction by a table; `dir`: which direction it is, 0 from lo to hi. */
 __noinline __u32 owner_of(const struct segment *s, struct fq_dir *d, __u32 dir, __u32 table)
 {
@@ -233,8 +242,8 @@ __noinline int share_out(__u32 slot, __u32 epoch, __u64 now)
 			sum_need(slot, i, epoch);
 	all->active = sum->active;
 	all->weights = sum->weights;
-	all->pool = tenants_pool(&law->law, state, sum->one, sum->floors, sum->weights,
-				 sum->others);
+	all->pool =
+		tenants_pool(&law->law, state, sum->one, sum->floors, sum->weights, sum->others);
 	return 0;
 }
 
@@ -404,8 +413,7 @@ __noinline int tenant_shares(const struct segment *s, const struct fq_dir *own, 
 	for (int far = 0; far < 2; far++) {
 		struct fq_place *place = far ? &peer->far : &peer->out;
 
-		if (!(places & (far ? AT_FAR : AT_OUT)) ||
-		    !tenant_counts(s, peer, place, table))
+		if (!(places & (far ? AT_FAR : AT_OUT)) || !tenant_counts(s, peer, place, table))
 			continue;
 		found->slot[far] = place->slot;
 		found->window[far] = tenant_grant(s, own, peer, place);
