@@ -144,8 +144,8 @@ def load(paths: Iterable[str | Path]) -> Config:
     """Read files in order; later ones override earlier ones. Raises :class:`UserError` for the first error.
 
     Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]``,
-    ``[modes]``, ``[far_queues]``, each ``[service.NAME]`` and each ``[tenant.NAME]`` are taken as a whole from
-    the last file that has them: their lines belong together.
+    ``[modes]``, ``[far_queues]``, each ``[service.NAME]`` and each ``[tenant.NAME]`` are taken as a whole
+    from the last file that has them: their lines belong together.
     """
     values: dict[tuple[str, str], Value] = {}
     ports: tuple[tuple[str, str], ...] = ()

@@ -23,6 +23,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.control.reports.event_reporter import EventReporter
@@ -89,8 +90,9 @@ class RestSite:
     def register(self, wsgi: Any, token: str) -> Any:
         policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
         self.modes = ModeControl(self.fabric, self.windows, self.streams.add, self.logger)
+        tenants = TenantOperations(self.windows, self.streams.add, self.logger)
         return setup.register(
-            wsgi, self.config, self.state, self.streams, policies, self.modes, self.metrics, token
+            wsgi, self.config, self.state, self.streams, policies, self.modes, tenants, self.metrics, token
         )
 
     def _build(self) -> None:

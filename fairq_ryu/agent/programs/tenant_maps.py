@@ -120,7 +120,7 @@ def _bits(present: int) -> Iterator[int]:
 
 def _replace(table: Map, key: Any, wanted: dict[bytes, int]) -> None:
     """Let a map have these entries only. What stays is never missing meanwhile."""
-    before = [bytes(each) for each in table.keys()]
+    before = list(map(bytes, table.keys()))
     for each in before:
         if each not in wanted:
             table.delete(key.from_buffer_copy(each))

@@ -29,10 +29,9 @@ _LEAST_SPAN = 0.5
 
 
 class TenantShare(NamedTuple):
-    """What a tenant has at a port: ``goodput`` in bytes/s over the last second or so, ``share`` of the port (0
-    to 1; 0: it sends nothing), ``pool`` in bytes, and the flows that use their windows. ``bytes`` of payload,
-    ``acks``, and those of them at which the least window broke the share, are counted since the agent
-    began.
+    """What a tenant has at a port: ``goodput`` in bytes/s over the last second or so, ``share`` of the port
+    (0 to 1; 0: it sends nothing), ``pool`` in bytes, and the flows that use their windows. Counted since the
+    agent began: ``bytes`` of payload, ``acks``, and those of them at which the least window broke the share.
     """
 
     goodput: float
