@@ -113,7 +113,7 @@ __u32 fq_host_tenant_window(const struct fq_law *p, const struct fq_law_state *s
 	struct fq_law law = *p;
 	struct fq_law_state state = *st;
 
-	tenant_port(&law, &state, part, pool, quiet);
+	tenant_port(&law, &state, part, pool, quiet, n);
 	return tenant_window(&law, &state, n, young, priority, shares, sent, mss);
 }
 

@@ -39,14 +39,20 @@ LAW_INLINE __u32 tenants_pool(const struct fq_law *p, const struct fq_law_state 
 	return law_max(pool, law_min(wanted, MAX_POOL));
 }
 
-/* The law on the part of the port that a tenant has; `part` << 16, the rest in bytes. Changes the copies of both. */
+/*
+ * The law on the part of the port that a tenant with n flows has; `part` << 16, the rest in bytes. Changes the copies of
+ * both. A floor of several segments would break the share as one does: it applies only where the share holds it.
+ */
 LAW_INLINE void tenant_port(struct fq_law *p, struct fq_law_state *st, __u32 part, __u32 pool,
-			    __u64 quiet)
+			    __u64 quiet, __u32 n)
 {
 	p->limit = (__u64)p->limit * part >> 16;
 	p->target = (__u64)p->target * part >> 16;
 	p->rate = (p->rate >> 16) * part;
 	st->pool = law_less((__u64)pool * part >> 16, quiet) << POOL_SHIFT;
+	/* The part is rounded down, so a byte for each flow may be missing. */
+	if ((__u64)n * p->floor_segments * st->segment > (st->pool >> POOL_SHIFT) + n)
+		p->floor_segments = 1;
 }
 
 /*

@@ -80,7 +80,14 @@ def test_priorities_divide_what_the_tenant_has():
 def test_what_quiet_flows_use_is_taken_from_their_tenant():
     law = port(60_000)
     assert window(law, part=ONE // 2, quiet=10_000) == 20_000
-    assert window(law, part=ONE // 2, quiet=10**6) == 2 * MSS
+    assert window(law, part=ONE // 2, quiet=10**6) == MSS
+
+
+def test_a_floor_of_two_segments_breaks_no_share():
+    law = port(60_000)
+    assert window(law, part=ONE // 2, n=10) == 3000
+    assert window(law, part=ONE // 2, n=15) == 2000
+    assert window(law, part=ONE // 2, n=30) == MSS
 
 
 def test_under_las_young_flows_of_a_tenant_come_before_its_old_ones():
