@@ -100,7 +100,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     ),
     "fairq_ryu/control/operations": (
         BELOW
-        | {QUEUE_LAW, FAR_QUEUE, "ryu"}
+        | {QUEUE_LAW, FAR_QUEUE, TENANTS, "ryu"}
         | ours("channel", "config", "fabric", "policies")
         | control("agents", "paths", "reports", "windows")
     ),
@@ -130,7 +130,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, "fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, TENANTS, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {
         ERRORS,
         "fairq_ryu.agent.peers",
