@@ -11,6 +11,7 @@ import webob
 from fairq_ryu.channel.tenants import TenantState
 from fairq_ryu.cli import columns
 from fairq_ryu.cli.show_tables import table
+from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.rest.schema.responses import Tenants
 from tests.support.restsite import TOKEN, RestSite
 
@@ -51,11 +52,12 @@ def test_a_tenant_is_added_changed_and_removed(site: RestSite) -> None:
 
 
 def test_changes_are_events(site: RestSite) -> None:
-    ask(site, "PUT", "blue", BLUE)
-    ask(site, "DELETE", "blue")
-    words = [event.message for event in site.streams.history.since(0, None, 10)]
-    assert words[-2:] == [
+    site.streams.history.gap = 0
+    for method, body in (("PUT", BLUE), ("PUT", BLUE | {"weight": 3}), ("DELETE", None)):
+        ask(site, method, "blue", body)
+    assert [event.message for event in site.streams.history.since(0, Kind.POLICY)] == [
         "tenant blue: added, weight 2, hosts 10.0.1.0/24 fd00::7/128",
+        "tenant blue: changed, weight 3, hosts 10.0.1.0/24 fd00::7/128",
         "tenant blue: removed",
     ]
 
