@@ -260,9 +260,9 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "health": _health_table,
     "announcements": _announcements_table,
     "switches": _switches_table,
-    "tenants": _tenants_table,
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
+    "tenants": _tenants_table,
 }
 
 
