@@ -21,13 +21,14 @@ __noinline int uncount_at(struct fq_place *place, __u32 epoch)
 	if (!place)
 		return 0;
 	port = port_of(place);
-	leave_tenant(place, epoch);
 	if (port) {
+		leave_tenant(place, epoch);
 		leave_bucket(port->active, &place->epoch, epoch);
 		leave_bucket(port->sharing, &place->sharing_epoch, epoch);
 		leave_bucket(port->young, &place->young_epoch, epoch);
 	}
 	place->epoch = 0;
+	place->tenant_epoch = 0;
 	place->sharing_epoch = 0;
 	place->young_epoch = 0;
 	return 0;
