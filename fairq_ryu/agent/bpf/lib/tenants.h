@@ -169,17 +169,19 @@ __noinline __u32 owner_of(const struct segment *s, struct fq_dir *d, __u32 dir, 
 /* The entry of a tenant at a port, made if there is none; NULL: there is no room. */
 static __always_inline struct fq_tenant_port *tenant_here(__u32 slot, __u32 tenant)
 {
-	struct fq_tenant_port *at = tenant_at(slot, tenant);
+	struct fq_port_tenants *all = bpf_map_lookup_elem(&port_tenants, &slot);
 	struct fq_tenant_key key = {.slot = slot, .tenant = tenant};
-	struct fq_port_tenants *all;
+	struct fq_tenant_port *at = tenant_at(slot, tenant);
+	__u64 bit = 1ULL << (tenant & (FQ_TENANTS - 1));
 
-	if (at)
-		return at;
-	all = bpf_map_lookup_elem(&port_tenants, &slot);
-	if (!all || bpf_map_update_elem(&tenant_ports, &key, &new_tenant_port, BPF_NOEXIST))
-		return tenant_at(slot, tenant);
-	__sync_fetch_and_or(&all->present, 1ULL << (tenant & (FQ_TENANTS - 1)));
-	return tenant_at(slot, tenant);
+	if (!all)
+		return NULL;
+	if (!at && !bpf_map_update_elem(&tenant_ports, &key, &new_tenant_port, BPF_NOEXIST))
+		at = tenant_at(slot, tenant);
+	/* Also where the entry was made while the agent cleared the slot. */
+	if (at && !(all->present & bit))
+		__sync_fetch_and_or(&all->present, bit);
+	return at;
 }
 
 /* The tenants of a port whose flows use their windows: add one to the sums in scratch. */
