@@ -329,7 +329,6 @@ __noinline int tenant_counts(const struct segment *s, struct fq_dir *peer, struc
 	if (!(peer->flags & (FQ_FIN | FQ_RST)))
 		count_for_tenant(place, peer, tenant, uses, peer->bytes < law->law.young_bytes,
 				 s->flight, s->epoch);
-	share_out(slot, s->epoch, s->now);
 	return 1;
 }
 
@@ -417,6 +416,7 @@ __noinline int tenant_shares(const struct segment *s, const struct fq_dir *own, 
 
 		if (!(places & (far ? AT_FAR : AT_OUT)) || !tenant_counts(s, peer, place, table))
 			continue;
+		share_out(place->slot, s->epoch, s->now);
 		found->slot[far] = place->slot;
 		found->window[far] = tenant_grant(s, own, peer, place);
 	}
