@@ -129,7 +129,7 @@ __u64 fq_host_tenant_need(const struct fq_law_state *st, __u32 segments, __u64 n
 	return tenant_need(st, segments, n, weight, weights);
 }
 
-__u32 fq_host_whole_segments(__u32 window, __u32 mss, __u32 draw)
+__u32 fq_host_whole_segments(__u32 window, __u32 mss, __u32 draw, __u32 step)
 {
-	return whole_segments(window, mss, draw);
+	return whole_segments(window, mss, draw, step);
 }

@@ -15,11 +15,16 @@
 
 #include "law.h"
 
-/* The pool that gives each of n flows of a tenant `segments`, in proportion, bytes. */
+/*
+ * The pool that gives each of n flows of a tenant `segments`, in proportion, bytes. With a sixteenth more, because windows
+ * on the wire are rounded up to a step, 512 bytes with the usual scale of 9.
+ */
 LAW_INLINE __u64 tenant_need(const struct fq_law_state *st, __u32 segments, __u64 n, __u32 weight,
 			     __u32 weights)
 {
-	return law_min(law_div(n * segments * st->segment * weights, weight), MAX_POOL);
+	__u64 segment = st->segment + st->segment / 16;
+
+	return law_min(law_div(n * segments * segment * weights, weight), MAX_POOL);
 }
 
 /*
@@ -55,16 +60,31 @@ LAW_INLINE void tenant_port(struct fq_law *p, struct fq_law_state *st, __u32 par
 		p->floor_segments = 1;
 }
 
-/*
- * A window in whole segments: of the rest, `draw` (<< 16, below 1) decides, so that over time the flow has what it is
- * to have. A sender sends no part of a segment, and without this a tenant with many flows would lose half of one for
- * each of them. Never less than one segment.
- */
-LAW_INLINE __u32 whole_segments(__u32 window, __u32 mss, __u32 draw)
+/* So many segments as a window on the wire: in whole steps, not less. */
+LAW_INLINE __u64 in_steps(__u64 segments, __u32 mss, __u32 step)
 {
-	__u64 drawn = window + ((__u64)mss * draw >> 16);
+	__u64 bytes = segments * mss + step - 1;
 
-	return law_max(drawn - drawn % law_max(mss, 1), mss);
+	return bytes - bytes % law_max(step, 1);
+}
+
+/*
+ * A window in whole segments, whose rest is drawn: `draw` (<< 16, below 1) decides between the two numbers of segments
+ * whose windows on the wire, in steps of `step` bytes, are next to it, so that over time the flow has what it is to have.
+ * Otherwise a tenant with many flows would lose or win half a segment, or half a step, for each of them. Where a step is
+ * longer than a segment, in whole steps. Never less than one.
+ */
+LAW_INLINE __u32 whole_segments(__u32 window, __u32 mss, __u32 draw, __u32 step)
+{
+	__u64 unit = law_max(law_max(mss, step), 1), k = law_max(window / unit, 1), less, more;
+
+	if (k > 1 && in_steps(k, unit, step) > window)
+		k--;
+	less = in_steps(k, unit, step);
+	more = in_steps(k + 1, unit, step);
+	if (window > less && (window - less) << 16 > (more - less) * draw)
+		k++;
+	return k * unit;
 }
 
 /*

@@ -388,7 +388,9 @@ __noinline __u32 tenant_grant(const struct segment *s, const struct fq_dir *own,
 	tenant_port(&copy->law, &copy->state, part, all->pool, quiet * FQ_QUIET_UNIT, n);
 	window = tenant_window(&copy->law, &copy->state, n, young, peer->priority, shares,
 			       peer->bytes, mss);
-	return window == FQ_NO_WINDOW ? window : whole_segments(window, mss, draw_of(peer, s->now));
+	return window == FQ_NO_WINDOW ? window
+				      : whole_segments(window, mss, draw_of(peer, s->now),
+						       1U << scale_of(s, own, peer));
 }
 
 /* Places of a direction, as bits. */

@@ -22,13 +22,6 @@
 /* Steps of a scale that no window has: the ACK stays as it is. */
 #define NO_STEPS 65536
 
-/* Both sides have sent the option (RFC 7323), and this is no SYN. */
-static __always_inline __u32 scale_of(const struct segment *s, const struct fq_dir *own,
-				      const struct fq_dir *peer)
-{
-	return !s->syn && own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
-}
-
 /*
  * The window that a rule grants the direction `peer` at a place, in steps of its scale; FQ_NO_WINDOW: none. A flow that
  * is not counted yet counts as one more, because its data is about to come.

@@ -100,9 +100,10 @@ def test_the_pool_is_raised_so_that_floors_break_no_share():
     law = port(30_000)
     assert pool_of(law, [(1, 1), (2, 1)]) == 30_000
     # Two segments for each of 16 flows, and as much for the other tenant.
-    assert pool_of(law, [(1, 1), (16, 1)]) == 2 * 16 * 2 * MSS
+    stepped = MSS + MSS // 16
+    assert pool_of(law, [(1, 1), (16, 1)]) == 2 * 16 * 2 * stepped
     # The buffer holds only one for each.
-    assert pool_of(law, [(1, 1), (30, 1)]) == 2 * 30 * MSS
+    assert pool_of(law, [(1, 1), (30, 1)]) == 2 * 30 * stepped
 
 
 def test_where_floors_break_a_share_the_others_have_what_the_buffer_holds():
@@ -127,15 +128,27 @@ def test_what_is_granted_beyond_the_laws_pool_fits_into_the_buffer(tenants, pool
         assert total <= held + len(tenants)
 
 
-@given(st.integers(0, 10**6), st.integers(1, 9000), st.integers(0, ONE - 1))
-def test_windows_are_whole_segments_and_right_on_average(granted, mss, draw):
-    law = port(1460)
-    whole = law.library.fq_host_whole_segments(granted, mss, draw)
-    assert whole % mss == 0 and whole >= mss
-    assert whole == mss or granted - mss < whole <= granted + mss
+def wire(size: int, step: int) -> int:
+    return -(-size // step) * step
 
 
-def test_a_rest_of_a_segment_is_drawn_as_often_as_it_is_large():
+SIZES = st.tuples(st.integers(0, 10**6), st.integers(536, 9000), st.sampled_from([1, 128, 512, 2048]))
+
+
+@given(SIZES, st.integers(0, ONE - 1))
+def test_windows_are_whole_segments_next_to_what_is_granted(sizes, draw):
+    granted, mss, step = sizes
+    whole = port(1460).library.fq_host_whole_segments(granted, mss, draw, step)
+    unit = max(mss, step)
+    assert whole % unit == 0 and whole >= unit
+    assert whole == unit or granted - unit - step < wire(whole, step) < granted + unit + step
+
+
+@given(SIZES)
+def test_on_the_wire_a_flow_has_what_it_is_to_have_on_average(sizes):
+    granted, mss, step = sizes
     law = port(1460)
-    draws = [law.library.fq_host_whole_segments(1460 * 3 + 365, 1460, draw) for draw in range(0, ONE, 64)]
-    assert sum(draws) == len(draws) * (1460 * 3 + 365)
+    draws = [law.library.fq_host_whole_segments(granted, mss, draw, step) for draw in range(0, ONE, 64)]
+    mean = sum(wire(each, step) for each in draws) / len(draws)
+    least = wire(max(mss, step), step)
+    assert mean == pytest.approx(max(granted, least), abs=(mss + 2 * step) * 64 / ONE + 1)
