@@ -142,7 +142,8 @@ class LawSpec(Parameters):
     A kind says by its class what it needs: ``has_pool``, its flows share a pool; ``shows_incast``, its limit
     means an incast; ``counts_syns``, a flow begins with its SYN, not only with the answer to it;
     ``keeps_flows``, it has a state of each flow (its ``law.h`` has the hooks ``sent`` and ``acked``);
-    ``whole_floor``, the floor of each flow in turns is ``floor_segments``, not one; ``loop_gain``, the part
+    ``whole_floor``, the floor of each flow in turns is ``floor_segments``, not one; ``by_tenant``, the window
+    of a flow follows from the pool, so that it can be shared out among tenants first; ``loop_gain``, the part
     of the distance to the target that a pool moves in a round trip (0: no pool follows the queue).
     """
 
@@ -151,6 +152,7 @@ class LawSpec(Parameters):
     counts_syns: ClassVar[bool] = False
     keeps_flows: ClassVar[bool] = False
     whole_floor: ClassVar[bool] = False
+    by_tenant: ClassVar[bool] = False
     loop_gain: ClassVar[float] = 0.0
 
     interval_us: int = parameter(TICK_US, "I", 50, 10_000, "T, minimum time between two ticks, microseconds")
@@ -173,6 +175,15 @@ class LawSpec(Parameters):
     turns: int = parameter(
         0, "B", 0, 1, "1: new connections take [turns](how-it-works.md#more-flows-than-segments)"
     )
+    tenants: int = parameter(
+        0, "B", 0, 1, "1: the pool is shared out among [tenants](policies/tenants.md) first"
+    )
+
+    def wrong(self) -> str | None:
+        """As :meth:`Parameters.wrong`; a law that cannot share out a pool has no tenants."""
+        if self.tenants == 1 and not self.by_tenant:
+            return f"the law {self.name} has no pool that could be shared out among tenants"
+        return Parameters.wrong(self)
 
     @property
     def young_below(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from ryu.ofproto import ofproto_protocol
@@ -22,6 +23,7 @@ from fairq_ryu.channel import (
     segment_copies,
     segment_counts,
     segment_state,
+    tenants,
     waking,
     window_law,
 )
@@ -45,6 +47,7 @@ from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
 from fairq_ryu.port_settings import PortSettings, VlanMode
 from fairq_ryu.queue_law_spec import Limits, Variant
+from fairq_ryu.tenants import Priorities
 
 _PEER = ofproto_protocol.ProtocolDesc(ofp.OFP_VERSION)
 _PORT = PortKey(1, 17)
@@ -58,6 +61,10 @@ WINDOW_LAW = base.switch_law(make("las", Config()), _PORT)
 QUEUE_LAW = base.queue_law(make("afcd", Config()), _PORT)
 """As the controller sends them by default."""
 _FAR = FarQueue("eth0", 1_250_000_000, 1_000_000)
+_TENANTS = tenants.SetTenants(
+    3, 2000, {1: 2}, {ipaddress.ip_network("10.0.1.0/24"): 1}, Priorities({443: 200}, {46: 400})
+)
+_TENANT = tenants.TenantState(3, 17, 1, 4, 98_765, 123_456_789, 12, 43690, 40_000)
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
 _LAW = window_law.LawState(
     law=17, port=17, pool=30500, window=0, queue=30280, target=31250, flows=9, young=3, beta=0, segment=1460,
@@ -126,6 +133,9 @@ def dumps() -> dict[str, bytes]:
         "set-deadlines": _sent(
             deadlines.set_deadlines(_PEER, [deadlines.HandshakeDeadline(_FLOW, 250_000)]), 0x10C
         ),
+        "set-tenants": _sent(tenants.set_tenants(_PEER, _TENANTS), 0x10D),
+        "tenants-request": _sent(tenants.request(_PEER, 17), 0x10E),
+        "tenants-reply": _reply(0x10E, tenants.EXP_TYPE_TENANT_STATES, tenants.encode_reply([_TENANT])),
         "queue-law-rule": _sent(flowmod.queue_rule(_PEER, 17, 17, 2), 0x111),
         "set-queue-law": _sent(queue_law.set_queue_law(_PEER, add, 17, QUEUE_LAW), 0x112),
         "queue-law-request": _sent(queue_law.request(_PEER, 17), 0x113),

@@ -10,7 +10,7 @@ from typing import Any
 
 from docs.generate.marks import Old, Row, Rows
 from fairq_ryu import model
-from fairq_ryu.config import schema, services
+from fairq_ryu.config import schema, services, tenants
 from fairq_ryu.experiments import checking, scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.metrics import exporter
@@ -65,6 +65,11 @@ def every_setting(_old: Old) -> Rows:
 def service_settings(_old: Old) -> Rows:
     """Those of a service."""
     return [_SETTING, *map(_setting, services.SERVICE_SETTINGS)]
+
+
+def tenant_settings(_old: Old) -> Rows:
+    """Those of a tenant."""
+    return [_SETTING, *map(_setting, tenants.TENANT_SETTINGS)]
 
 
 # Metrics

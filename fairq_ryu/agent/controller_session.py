@@ -21,7 +21,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.queue import QueueState
 from fairq_ryu.agent.requests import HANDLERS
-from fairq_ryu.channel import far_queues, framing, port_mode, recovery, wellformed, window_law
+from fairq_ryu.channel import far_queues, framing, port_mode, recovery, tenants, wellformed, window_law
 from fairq_ryu.channel.framing import HEADER
 from fairq_ryu.channel.layouts import Malformed
 from fairq_ryu.channel.protocol import ofp
@@ -191,7 +191,9 @@ class ControllerSession:
         except OpenFlowError as refusal:
             log.debug("refused: %s", refusal)
             ours = refusal.type == ofp.OFPET_EXPERIMENTER
-            explained = window_law.ERRORS | recovery.ERRORS | port_mode.ERRORS | far_queues.ERRORS
+            explained = (
+                window_law.ERRORS | recovery.ERRORS | port_mode.ERRORS | far_queues.ERRORS | tenants.ERRORS
+            )
             reason = str(refusal) if ours and refusal.code in explained else ""
             self._refuse(request, refusal.type, refusal.code, reason)
         except BpfError as error:

@@ -90,6 +90,7 @@ def _flags(spec: LawSpec) -> int:
         "FLOWS": spec.keeps_flows,
         "SYNS": spec.counts_syns,
         "FLOOR": spec.whole_floor,
+        "TENANTS": spec.tenants,
     }
     return sum(layout.CONSTANTS[f"FQ_LAW_{name}"] for name, wanted in needs.items() if wanted)
 

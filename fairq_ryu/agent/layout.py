@@ -121,6 +121,11 @@ fq_codel: Any = STRUCTS["fq_codel"]
 fq_flow_table: Any = STRUCTS["fq_flow_table"]
 fq_sfb_bins: Any = STRUCTS["fq_sfb_bins"]
 fq_depth: Any = STRUCTS["fq_depth"]
+fq_owner_key: Any = STRUCTS["fq_owner_key"]
+fq_tenant: Any = STRUCTS["fq_tenant"]
+fq_tenant_key: Any = STRUCTS["fq_tenant_key"]
+fq_tenant_port: Any = STRUCTS["fq_tenant_port"]
+fq_port_tenants: Any = STRUCTS["fq_port_tenants"]
 
 
 def own(name: str, common: Any) -> Any:

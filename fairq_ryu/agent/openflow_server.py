@@ -31,6 +31,7 @@ from fairq_ryu.channel.flowmod_decoder import FlowMod
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.queue_law import SetQueueLaw
 from fairq_ryu.channel.refusal import OpenFlowError
+from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.channel.window_law import SetLaw
 from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.port_settings import PortSettings
@@ -89,6 +90,12 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
 
     def untagged_vlan(self, port: int) -> int:
         """The VLAN of frames that have no tag at a port; 0: none."""
+
+    def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
+        """Set the tenants, or renew their lease."""
+
+    def tenant_states(self, port: int) -> list[TenantState]:
+        """What the tenants have at a port."""
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it

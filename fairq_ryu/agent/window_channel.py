@@ -27,6 +27,7 @@ from fairq_ryu.channel import (
     recovery,
     segment_counts,
     segment_state,
+    tenants,
     waking,
     window_law,
 )
@@ -140,6 +141,19 @@ def _set_deadlines(session: Session, wanted: list[deadlines.HandshakeDeadline]) 
         session.server.data.set_deadline(flow, None if us is None else now + us * 1000, now)
 
 
+def _set_tenants(session: Session, wanted: tenants.SetTenants) -> None:
+    if wrong := wanted.wrong():
+        raise OpenFlowError(ofp.OFPET_EXPERIMENTER, tenants.ERROR_TENANTS, wrong)
+    session.server.data.set_tenants(wanted, time.monotonic_ns())
+
+
+def _tenant_states(session: Session, port: int) -> Iterable[bytes]:
+    server = session.server
+    ports = server.requested_ports(port)
+    found = (state for each in ports for state in server.data.tenant_states(each.ofport))
+    return [tenants.encode_reply([each]) for each in found]
+
+
 def _set_port_mode(session: Session, wanted: port_mode.SetPortMode) -> None:
     session.server.set_port_mode(wanted)
 
@@ -180,6 +194,7 @@ _COMMANDS.add(queue_law.SET, _set_queue_law)
 _COMMANDS.add(waking.WAKE, _wake)
 _COMMANDS.add(recovery.SET, _set_recovery)
 _COMMANDS.add(deadlines.SET, _set_deadlines)
+_COMMANDS.add(tenants.SET, _set_tenants)
 _COMMANDS.add(port_mode.SET, _set_port_mode)
 _COMMANDS.add(port_settings.REQUEST, _port_settings)
 _COMMANDS.add(far_queues.SET, _set_far_queues)
@@ -195,3 +210,4 @@ _REQUESTS.add(queue_law.REQUEST, _queue_law_states)
 _REQUESTS.add(segment_counts.REQUEST, _segment_counts)
 _REQUESTS.add(port_mode.REQUEST, _port_modes)
 _REQUESTS.add(far_queues.REQUEST, _far_queues)
+_REQUESTS.add(tenants.REQUEST, _tenant_states)

@@ -37,6 +37,7 @@ from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.paths import copy_meters, link_discovery
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.counters import Counts
@@ -163,8 +164,10 @@ class Controller(app_manager.RyuApp):
         policies = PolicyControl(self.windows, config, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
         far = FarControl(self.windows, self.modes.named, self.streams.add, log)
+        tenants = TenantOperations(self.windows, self.streams.add, log)
         metrics = Metrics(state)
-        setup.register(wsgi, config, state, self.streams, policies, self.modes, far, metrics, token)
+        controls = policies, self.modes, far, tenants
+        setup.register(wsgi, config, state, self.streams, *controls, metrics, token)
         garbage.configure()
         workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
         start(self._jobs(), workers)
@@ -189,6 +192,7 @@ class Controller(app_manager.RyuApp):
         now = time.monotonic()
         self.fabric.tick(now)
         Sender.send(self.copies.renew(now))
+        self.windows.tend_tenants(now)
         self.rerouting.notify()
         self.windows.report_overdue(now)
         self.modes.tick(now)

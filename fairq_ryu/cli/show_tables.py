@@ -200,6 +200,35 @@ def _other_table(kind: str, empty: str) -> Callable[[Answer], RenderableType]:
     return table
 
 
+def _tenants_table(answer: Answer) -> RenderableType:
+    rows = answer["tenants"]
+    numbers = [number(title) for title in ("goodput", "share", "weight", "flows", "pool B", "floor broken")]
+    columns = [word("tenant"), word("port"), *numbers, long("hosts")]
+    cells = []
+    for row in rows:
+        about = [" ".join(map(str, row["hosts"])) or "-"]
+        for port in row["ports"]:
+            cells.append(
+                [
+                    str(row["name"]),
+                    port_text(port["dpid"], port["port"]),
+                    f"{size(port['goodput_bps'])}bit/s",
+                    f"{port['share']:.1%}",
+                    f"{row['weight']:d}",
+                    f"{port['flows']:,d}",
+                    size(port["pool_bytes"]),
+                    f"{port['floor_broken']:,d}",
+                    *about,
+                ]
+            )
+            about = [""]
+        if not row["ports"] and row["hosts"]:
+            cells.append([str(row["name"]), "-", "-", "-", f"{row['weight']:d}", "-", "-", "-", *about])
+    if not cells:
+        return Text("no tenants: the policy tenants shares ports out among them")
+    return plain_table(columns, cells)
+
+
 def _switches_table(answer: Answer) -> RenderableType:
     rows = answer["switches"]
     if not rows:
@@ -233,6 +262,7 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "switches": _switches_table,
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
+    "tenants": _tenants_table,
 }
 
 

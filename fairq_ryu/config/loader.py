@@ -16,6 +16,7 @@ from fairq_ryu.config.far_queues import FAR_QUEUES, read_far_queues, written
 from fairq_ryu.config.ports import MODES, PORTS, read_modes, read_ports
 from fairq_ryu.config.schema import CORE, sections, settings_of
 from fairq_ryu.config.services import SERVICE, read_service
+from fairq_ryu.config.tenants import TENANT, read_tenant_section
 from fairq_ryu.config.uplinks import UPLINK, check_uplinks, read_uplink
 from fairq_ryu.config.uplinks import written as uplink_written
 from fairq_ryu.errors import UserError
@@ -23,6 +24,7 @@ from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import PortMode, Service
 from fairq_ryu.policies.base import available, find, renewal_interval
 from fairq_ryu.setting import Value, closest, read_value
+from fairq_ryu.tenants import Tenant, check
 from fairq_ryu.uplink import Uplink
 
 # Not with "_": OpenStack has [service_user] and [service_token] in such files.
@@ -41,6 +43,7 @@ class Config:
         modes: tuple[tuple[str, PortMode], ...] = (),
         far_queues: tuple[FarQueue, ...] = (),
         uplinks: tuple[Uplink, ...] = (),
+        tenants: tuple[Tenant, ...] = (),
     ) -> None:
         """``values`` are those that differ from the defaults. KeyError for an unknown setting."""
         given = dict(values or {})
@@ -58,11 +61,12 @@ class Config:
         self._modes = modes
         self._far_queues = far_queues
         self._uplinks = uplinks
+        self._tenants = tenants
 
     def changed(self, section: str, values: Mapping[str, Value]) -> Config:
         """A copy with other values in one section. UserError if they do not fit the rest."""
         new = {(section, name): value for name, value in values.items()}
-        rest = self._ports, self._services, self._modes, self._far_queues, self._uplinks
+        rest = self._ports, self._services, self._modes, self._far_queues, self._uplinks, self._tenants
         config = Config(self._values | new, *rest)
         _check_together(config)
         return config
@@ -117,6 +121,10 @@ class Config:
         """The ports of switches above that lead to several bridges."""
         return self._uplinks
 
+    def tenants(self) -> tuple[Tenant, ...]:
+        """The tenants, with their hosts and weights."""
+        return self._tenants
+
     def as_dict(self) -> dict[str, dict[str, Value]]:
         """All values, by section and name."""
         sections = dict.fromkeys(section for section, _ in self._values)
@@ -129,6 +137,9 @@ class Config:
             found[FAR_QUEUES] = {each.port: written(each) for each in self._far_queues}
         for uplink in self._uplinks:
             found[f"{UPLINK}{uplink.name}"] = uplink_written(uplink)
+        for tenant in self._tenants:
+            hosts = " ".join(map(str, tenant.hosts))
+            found[f"{TENANT}{tenant.name}"] = {"hosts": hosts, "weight": tenant.weight}
         for service in self._services:
             found[f"{SERVICE}{service.name}"] = {
                 "port": service.port,
@@ -144,8 +155,8 @@ def load(paths: Iterable[str | Path]) -> Config:
     """Read files in order; later ones override earlier ones. Raises :class:`UserError` for the first error.
 
     Sections that are not ours (``[DEFAULT]``, Ryu's and other applications') are ignored. ``[ports]``,
-    ``[modes]``, ``[far_queues]``, each ``[uplink.NAME]`` and each ``[service.NAME]`` are taken as a whole
-    from the last file that has them: their lines belong together.
+    ``[modes]``, ``[far_queues]``, each ``[uplink.NAME]``, ``[service.NAME]`` and ``[tenant.NAME]`` are taken
+    as a whole from the last file that has them: their lines belong together.
     """
     values: dict[tuple[str, str], Value] = {}
     ports: tuple[tuple[str, str], ...] = ()
@@ -153,6 +164,7 @@ def load(paths: Iterable[str | Path]) -> Config:
     far_queues: tuple[FarQueue, ...] = ()
     services: dict[str, Service] = {}
     uplinks: dict[str, Uplink] = {}
+    tenants: dict[str, Tenant] = {}
     for path in paths:
         for section, lines in files.read(Path(path)).items():
             if section == PORTS:
@@ -165,10 +177,13 @@ def load(paths: Iterable[str | Path]) -> Config:
                 uplinks[section] = read_uplink(str(path), section, lines)
             elif section.startswith(SERVICE):
                 services[section] = read_service(str(path), section, lines)
+            elif section.startswith(TENANT):
+                tenants[section] = read_tenant_section(str(path), section, lines)
             else:
                 values.update(_read(str(path), section, lines))
     check_uplinks(uplinks.values())
-    config = Config(values, ports, tuple(services.values()), modes, far_queues, tuple(uplinks.values()))
+    groups = tuple(services.values()), modes, far_queues, tuple(uplinks.values()), tuple(tenants.values())
+    config = Config(values, ports, *groups)
     _check_together(config)
     return config
 
@@ -176,11 +191,13 @@ def load(paths: Iterable[str | Path]) -> Config:
 def ignored_sections(path: Path) -> list[str]:
     """The sections of a file, which `load` has accepted, that are neither ours nor Ryu's [DEFAULT]."""
     ours = {*CORE, PORTS, MODES, FAR_QUEUES, *available(), "DEFAULT"}
-    return [name for name in files.read(path) if name not in ours and not name.startswith((SERVICE, UPLINK))]
+    groups = SERVICE, UPLINK, TENANT
+    return [name for name in files.read(path) if name not in ours and not name.startswith(groups)]
 
 
 def _check_together(config: Config) -> None:
     """Conditions between settings. Raises :class:`UserError`."""
+    check(config.tenants())
     lease = config.number("fairq_ryu", "lease")
     way = str(config.value("fairq_ryu", "way"))
     if way in ("windows", "normal") and config.value("fairq_ryu", "syn") == "hold":

@@ -20,7 +20,7 @@ from webob.acceptparse import create_accept_header
 from fairq_ryu.control.reports.counters import Histogram
 from fairq_ryu.metrics.family import Family
 from fairq_ryu.metrics.health import HEALTH, health
-from fairq_ryu.metrics.tables import FABRIC, PORTS, Samples, fabric, ports
+from fairq_ryu.metrics.tables import FABRIC, PORTS, TENANTS, Samples, fabric, ports, tenants
 from fairq_ryu.ryu_compat.runtime import hub
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ REQUESTS = (
         ("path",),
     ),
 )
-FAMILIES = (*PORTS, *FABRIC, *HEALTH, *REQUESTS)
+FAMILIES = (*PORTS, *TENANTS, *FABRIC, *HEALTH, *REQUESTS)
 """All metrics, besides ``process_*``."""
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -92,6 +92,7 @@ class Metrics:
         """The groups of metrics that are read together, each with the function that reads them."""
         state = self._state
         yield PORTS, lambda: ports(state, time.monotonic())
+        yield TENANTS, lambda: tenants(state, time.monotonic())
         yield FABRIC, lambda: fabric(state, time.monotonic())
         yield HEALTH, lambda: health(state, time.monotonic())
         yield REQUESTS, self._asked

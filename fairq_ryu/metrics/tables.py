@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.operations.tenant_control import tenant_rows
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.metrics.family import Family, Sample
 from fairq_ryu.model import Congestion, dpid_text
@@ -43,6 +44,16 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_fair_share_samples": ("fair_share", 1),
     "fairq_port_fair_share_flows": ("fair_share_flows", 1),
     "fairq_port_queue_delay_seconds": ("queue_delay_s", 1),
+}
+
+# Metric -> its field of a tenant at a port, and the factor between the units.
+_TENANT_FIELDS: Mapping[str, tuple[str, float]] = {
+    "fairq_tenant_goodput_bytes_per_second": ("goodput_bps", 1 / 8),
+    "fairq_tenant_share_ratio": ("share", 1),
+    "fairq_tenant_flows": ("flows", 1),
+    "fairq_tenant_acked_bytes_total": ("bytes", 1),
+    "fairq_tenant_acks_total": ("acks", 1),
+    "fairq_tenant_floor_broken_acks_total": ("floor_broken", 1),
 }
 
 PORTS = (
@@ -233,6 +244,27 @@ FABRIC = (
         ("kind", "reason"),
     ),
 )
+_TENANT = (*_PORT, "tenant")
+TENANTS = (
+    Family("fairq_tenant_weight", "gauge", "Weight of the tenant.", ("tenant",)),
+    Family(
+        "fairq_tenant_goodput_bytes_per_second",
+        "gauge",
+        "Acknowledged payload of the tenant at the port in the last second or so. Only with the policy "
+        "tenants, as the next five.",
+        _TENANT,
+    ),
+    Family("fairq_tenant_share_ratio", "gauge", "Part of the port that is the tenant's.", _TENANT),
+    Family("fairq_tenant_flows", "gauge", "Flows of the tenant that use their windows, or are new.", _TENANT),
+    Family("fairq_tenant_acked_bytes_total", "counter", "Acknowledged payload of the tenant.", _TENANT),
+    Family("fairq_tenant_acks_total", "counter", "ACKs that met a share of the tenant.", _TENANT),
+    Family(
+        "fairq_tenant_floor_broken_acks_total",
+        "counter",
+        "Of these, ACKs at which one segment for each flow was more than the share.",
+        _TENANT,
+    ),
+)
 _GIF_STATES = ("open", "met", "missed", "ended", "none")
 _SETTLED = ("ignored", "acked", "expired", "overflow", "forgotten")
 _TURNS = ("released", "overdue", "overflowed")
@@ -260,6 +292,18 @@ def ports(state: ControllerState, now: float) -> Samples:
             found["fairq_port_turns_total"] += [((*labels, each), row[f"turns_{each}"]) for each in _TURNS]
         found["fairq_port_info"].append(((*labels, row["role"], row["policy"]), 1))
         _queue(state, row, labels, found, now)
+    return found
+
+
+def tenants(state: ControllerState, _now: float) -> Samples:
+    """All tenants. Their number is bounded by that of the tables of agents."""
+    found: dict[str, list[Sample]] = {family.name: [] for family in TENANTS}
+    for tenant in tenant_rows(state.windows):
+        found["fairq_tenant_weight"].append(((tenant["name"],), tenant["weight"]))
+        for row in tenant["ports"]:
+            labels = (row["dpid"], str(row["port"]), row["name"], tenant["name"])
+            for name, (field, factor) in _TENANT_FIELDS.items():
+                found[name].append((labels, row[field] * factor))
     return found
 
 

@@ -10,6 +10,7 @@ import { PolicyTable } from "./policy.js";
 import { PortPanel } from "./port.js";
 import { PortsTable } from "./ports.js";
 import { Store } from "./store.js";
+import { TenantsTable } from "./tenants.js";
 import { Topology } from "./topology.js";
 
 const store = new Store();
@@ -18,6 +19,7 @@ const panel = new PortPanel(store);
 const ports = new PortsTable(store, { onChoose: choose });
 const flows = new FlowsTable(store, { onFlow: (flow) => map.showPath(flow) });
 const gif = new GifTable(store);
+const tenants = new TenantsTable(store);
 const events = new EventList(store);
 const policy = new PolicyTable();
 
@@ -87,6 +89,7 @@ function onState(frame) {
   ports.update();
   flows.update();
   gif.update();
+  tenants.update();
   events.update(); // names may be known by now
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol
@@ -87,7 +87,12 @@ def make(name: str, settings: Configuration) -> Policy:
     """The policy of that name with its settings. Raises :class:`UserError` as :func:`choose` does."""
     policy_class = find(name)
     try:
-        policy = policy_class(settings.section(name))
+        parameters = settings.section(name)
+        layer: Callable[[Parameters, Policy], Policy] | None = getattr(policy_class, "on", None)
+        if layer is None:
+            policy = policy_class(parameters)
+        else:
+            policy = layer(parameters, make(str(parameters["above"]), settings))
         interval = float(policy.interval)
     except UserError:
         raise

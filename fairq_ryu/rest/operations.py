@@ -117,6 +117,22 @@ class FarView(Protocol):
         """Let it have none. Returns the row of that which it had. Raises likewise."""
 
 
+class TenantsView(Protocol):
+    """Shows and changes tenants. Rows are :class:`fairq_ryu.rest.schema.rows.TenantRow`."""
+
+    def rows(self) -> Rows:
+        """All tenants."""
+
+    def row(self, name: str) -> dict[str, Any] | None:
+        """One tenant; None if it does not exist."""
+
+    def put(self, name: str, hosts: Iterable[str], weight: int) -> bool:
+        """Add a tenant, or change it; whether it is new. Raises :class:`~fairq_ryu.errors.UserError`."""
+
+    def remove(self, name: str) -> bool:
+        """Remove a tenant; False if it does not exist."""
+
+
 class MetricsView(Protocol):
     """Provides the metrics."""
 
@@ -137,6 +153,7 @@ class RestService:
     metrics: MetricsView | None = None
     modes: ModesView | None = None
     far: FarView | None = None
+    tenants: TenantsView | None = None
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
     ports: CachedReply = field(init=False)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import short_dpid
-from fairq_ryu.rest import announcements, far_queues, modes
+from fairq_ryu.rest import announcements, far_queues, modes, tenants
 from fairq_ryu.rest.openapi import VERSION, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, page
 from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused
@@ -106,6 +106,7 @@ def _document(_: RequestContext) -> Reply:
 # Resources
 
 _NO_ANNOUNCEMENT = {HTTPStatus.NOT_FOUND: "no such announcement"}
+_NO_TENANT = {HTTPStatus.NOT_FOUND: "no such tenant"}
 _NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "too many open streams"}
 _UNCHANGED = {HTTPStatus.NOT_MODIFIED: "the file has not changed since the `ETag` in `If-None-Match`"}
 _ANY_TYPE = "*/*"
@@ -302,6 +303,43 @@ RESOURCES: tuple[Resource, ...] = (
             ),
         },
         parts=requests.FarQueuePart,
+    ),
+    Resource(
+        f"{ROOT}/tenants",
+        {
+            "GET": Operation(
+                "tenants",
+                "tenants, and what each has at each port where the policy `tenants` is in force",
+                tenants.listing,
+                responses.Tenants,
+            )
+        },
+    ),
+    Resource(
+        f"{ROOT}/tenants/{{name}}",
+        {
+            "GET": Operation("tenant", "one tenant", tenants.one, rows.TenantRow, errors=_NO_TENANT),
+            "PUT": Operation(
+                "putTenant",
+                "add a tenant (status 201), or change it; if anything is wrong, nothing is changed",
+                tenants.put,
+                rows.TenantRow,
+                body=requests.TenantRequest,
+                errors={
+                    HTTPStatus.UNPROCESSABLE_ENTITY: (
+                        "not a name, an address or a weight for a tenant, or another tenant has the hosts"
+                    )
+                },
+            ),
+            "DELETE": Operation(
+                "removeTenant",
+                "remove a tenant: its hosts are among the others then",
+                tenants.remove,
+                status=HTTPStatus.NO_CONTENT,
+                errors=_NO_TENANT,
+            ),
+        },
+        parts=requests.TenantPart,
     ),
     Resource(
         f"{ROOT}/announcements",

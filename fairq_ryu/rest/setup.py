@@ -13,10 +13,11 @@ from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.rest import handler
 from fairq_ryu.rest.guard import TOKEN_VARIABLE, RequestGuard, read_token
-from fairq_ryu.rest.operations import MetricsView, RestService, View
+from fairq_ryu.rest.operations import MetricsView, RestService, Rows, View
 from fairq_ryu.rest.reply import Answer
 from fairq_ryu.rest.schema.requests import PageQuery
 from fairq_ryu.rest.streams import INTERVAL, Streams
@@ -45,6 +46,7 @@ def register(
     policies: PolicyControl,
     modes: ModeControl,
     far: FarControl,
+    tenants: TenantOperations,
     metrics: MetricsView,
     token: str,
 ) -> handler.Rest:
@@ -57,13 +59,14 @@ def register(
         metrics=metrics,
         modes=modes,
         far=far,
+        tenants=tenants,
         streams=streams,
     )
     peaks = Peaks(state.windows.links)
 
     def now() -> Answer:
         with service.turn:
-            return peaks.put(page_state(view, announcing, streams), time.monotonic())
+            return peaks.put(page_state(view, announcing, streams, tenants.rows()), time.monotonic())
 
     streams.state = now
     names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
@@ -71,7 +74,9 @@ def register(
     return handler.register(wsgi, service, guard)
 
 
-def page_state(view: View, announcing: AnnouncementsView, streams: Streams) -> Answer:
+def page_state(
+    view: View, announcing: AnnouncementsView, streams: Streams, tenants: Rows | None = None
+) -> Answer:
     """The state for the live page. The control loop runs between its parts."""
     total, active = view.flow_counts()
     gif, gif_total = announcing.gif(PageQuery(limit=MAX_GIF_ROWS))
@@ -84,6 +89,7 @@ def page_state(view: View, announcing: AnnouncementsView, streams: Streams) -> A
         "hosts": view.hosts(),
         "gif": gif,
         "gif_total": gif_total,
+        "tenants": tenants or [],
         "flows_total": total,
         "flows_active": active,
         "interval_s": INTERVAL,

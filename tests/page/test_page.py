@@ -314,6 +314,33 @@ def test_a_long_gif_table_is_counted_whole(page, serve):
     assert page.text("#gif-note") == "The first 200 of 300 rows."
 
 
+def test_tenants_are_shown_with_what_they_have(page, serve):
+    page.open(serve(scenes.Tenants()).url)
+    page.live()
+    page.one("#tab-tenants").click()
+    page.wait(lambda: len(page.all("#tenants tbody tr")) == 3)
+    assert page.text("#count-tenants") == "3"
+    cells = "return [...arguments[0].cells].map((cell) => cell.textContent.replace(/\\s/g, ' '))"
+    rows = [page.script(cells, row) for row in page.all("#tenants tbody tr")]
+    found = {
+        name: [goodput, share, weight, flows, broken]
+        for name, _, goodput, share, weight, flows, _, broken in rows
+    }
+    assert found == {
+        "blue": ["126 Mbit/s", "67 %", "2", "4", "0"],
+        "idle": ["–", "–", "1", "–", "–"],
+        "red": ["62.0 Mbit/s", "33 %", "1", "40", "7"],
+    }
+
+
+def test_without_tenants_the_table_says_so(page, serve):
+    page.open(serve(Incast()).url)
+    page.live()
+    page.one("#tab-tenants").click()
+    page.wait(lambda: page.text("#tenants-note").startswith("No tenants."))
+    assert page.text("#count-tenants") == "0"
+
+
 def test_events_by_kind(page, serve):
     scene = Incast()
     scene.event("loss", "3 packets lost at s1-eth17")
@@ -489,7 +516,7 @@ def test_a_phone_shows_all_of_it_in_its_width(page, serve, scene, scheme):
     page.prefer(prefers_color_scheme=scheme)
     page.open(serve(scene()).url, 390, 844)
     page.live()
-    for tab in ("flows", "gif", "ports"):
+    for tab in ("flows", "gif", "tenants", "ports"):
         page.one(f"#tab-{tab}").click()
         for each in page.all("summary"):
             page.script("arguments[0].parentElement.open = true", each)

@@ -200,10 +200,14 @@ class Scene:
             "hosts": [each for each in self.hosts if tuple(each["at"]) in here],
             "gif": gif[:MOST_GIF],
             "gif_total": len(gif),
+            "tenants": self.tenants(),
             "flows_total": self.flow_count,
             "flows_active": min(self.flow_count, 8 + int(16 * self.burst)),
             "interval_s": INTERVAL,
         }
+
+    def tenants(self):
+        return [_tenant("others", 1, [])]
 
     def gif(self):
         return []
@@ -339,6 +343,41 @@ class Hostile(Incast):
 
     def gif(self):
         return Deadlines.row(self, 1, self.NAME, 0.5)
+
+
+def _tenant(name, weight, ports):
+    sums = {
+        field: sum(port[field] for port in ports)
+        for field in ("flows", "goodput_bps", "bytes", "floor_broken")
+    }
+    hosts = [] if name == "others" else ["10.0.0.0/28"]
+    return {"name": name, "hosts": hosts, "weight": weight, **sums, "ports": ports}
+
+
+class Tenants(Incast):
+    """Two tenants at the receiver's port; a third one has not sent."""
+
+    def tenants(self):
+        (key, row), *_ = [each for each in self.ports.items() if each[1]["limit_bytes"]]
+        about = {"dpid": key[0], "port": key[1], "name": row["name"], "bytes": 9_000_000, "acks": 900}
+        blue = {
+            **about,
+            "flows": 4,
+            "goodput_bps": 126_000_000,
+            "share": 0.6667,
+            "pool_bytes": 40_000,
+            "floor_broken": 0,
+        }
+        red = {
+            **about,
+            "flows": 40,
+            "goodput_bps": 62_000_000,
+            "share": 0.3333,
+            "pool_bytes": 20_000,
+            "floor_broken": 7,
+        }
+        found = [("blue", 2, [blue]), ("idle", 1, []), ("red", 1, [red]), ("others", 1, [])]
+        return [_tenant(*each) for each in found]
 
 
 class Deadlines(Incast):

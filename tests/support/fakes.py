@@ -19,6 +19,7 @@ from fairq_ryu.channel.description import ALL, Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.channel.segment_copies import SegmentMatch
+from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
 from fairq_ryu.ryu_compat import cached_matches, controller_actions, experimenter_multipart
 
@@ -132,6 +133,8 @@ class FakeDatapath:
         self.law_states: dict[int, Any] = {}
         self.queue_laws: dict[int, tuple[int, Any, int]] = {}
         self.queue_law_states: dict[int, Any] = {}
+        self.tenants: list[tuple[SetTenants, int]] = []
+        self.tenant_states_: list[TenantState] = []
         self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
         self.full: set[int] = set()  # ports that take no frame
         self.turns: dict[int, TurnCounts] = {}
@@ -254,6 +257,14 @@ class FakeDatapath:
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         self.deadlines.append((flow, deadline_ns, now_ns))
+
+    def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.tenants.append((wanted, now_ns))
+
+    def tenant_states(self, port: int) -> list[TenantState]:
+        return [state for state in self.tenant_states_ if state.port == port]
 
     def observe(self, port: int, observed: bool) -> None:
         if self.failure is not None:

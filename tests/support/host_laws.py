@@ -29,6 +29,9 @@ _U32 = (
     "fq_host_floor",
     "fq_host_expected",
     "fq_host_half_open",
+    "fq_host_tenant_window",
+    "fq_host_tenants_pool",
+    "fq_host_whole_segments",
 )
 
 
@@ -71,6 +74,7 @@ def build(sources: Path, into: Path, checked: bool = True) -> ctypes.CDLL:
     for name in _U32:
         getattr(library, name).restype = ctypes.c_uint32
     library.fq_host_hold.restype = ctypes.c_uint64
+    library.fq_host_tenant_need.restype = ctypes.c_uint64
     return library
 
 

@@ -24,6 +24,7 @@ from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
+from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.control.reports.event_reporter import EventReporter
@@ -91,7 +92,8 @@ class RestSite:
         policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
         self.modes = ModeControl(self.fabric, self.windows, self.streams.add, self.logger)
         self.far = FarControl(self.windows, self.modes.named, self.streams.add, self.logger, answer_s=0.01)
-        controls = policies, self.modes, self.far
+        tenants = TenantOperations(self.windows, self.streams.add, self.logger)
+        controls = policies, self.modes, self.far, tenants
         return setup.register(wsgi, self.config, self.state, self.streams, *controls, self.metrics, token)
 
     def _build(self) -> None:

@@ -95,6 +95,7 @@ class Segment:
     checksum_error: int = 0
     trailer: bytes = b""
     ttl: int = 63
+    tos: int = 0
 
     def _pseudo(self, length: int) -> bytes:
         ends = ipaddress.ip_address(self.src).packed + ipaddress.ip_address(self.dst).packed
@@ -139,7 +140,9 @@ class Segment:
         length = 20 + len(self.ip_options)
         ends = ipaddress.ip_address(self.src).packed + ipaddress.ip_address(self.dst).packed
         head = (
-            struct.pack(">BBHHHBBH", 0x40 | length // 4, 0, length + len(tcp), 0x1234, 0x4000, self.ttl, 6, 0)
+            struct.pack(
+                ">BBHHHBBH", 0x40 | length // 4, self.tos, length + len(tcp), 0x1234, 0x4000, self.ttl, 6, 0
+            )
             + ends
             + self.ip_options
         )
@@ -153,7 +156,7 @@ class Segment:
             extensions = struct.pack(">BB", following, len(body) // 8) + body + extensions
             following = kind
         return (
-            struct.pack(">IHBB", 6 << 28, len(extensions) + len(tcp), following, self.ttl)
+            struct.pack(">IHBB", 6 << 28 | self.tos << 20, len(extensions) + len(tcp), following, self.ttl)
             + ipaddress.ip_address(self.src).packed
             + ipaddress.ip_address(self.dst).packed
             + extensions

@@ -20,6 +20,7 @@ PORT_SETTINGS = "fairq_ryu.port_settings"
 FAR_QUEUE = "fairq_ryu.far_queue"
 UPLINK = "fairq_ryu.uplink"
 TARGET = "fairq_ryu.controller_target"
+TENANTS = "fairq_ryu.tenants"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
@@ -38,20 +39,23 @@ def control(*names: str) -> set[str]:
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
-    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW} | ours("policies"), set()),
+    "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW, TENANTS} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),
-    "fairq_ryu/channel": ({MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS, FAR_QUEUE} | ours("packet"), {"ryu"}),
+    "fairq_ryu/channel": (
+        {MODEL, LAW, QUEUE_LAW, PORT_SETTINGS, LAWS, FAR_QUEUE, TENANTS} | ours("packet"),
+        {"ryu"},
+    ),
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
     "fairq_ryu/control": (
         BELOW
-        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE, UPLINK}
+        | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TENANTS}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (
         BELOW
-        | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, FAR_QUEUE}
+        | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, FAR_QUEUE, TENANTS}
         | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
@@ -63,11 +67,11 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
-        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TARGET}
+        {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TARGET, TENANTS}
         | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE, UPLINK} | ours("policies.base"), set()),
+    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE, UPLINK, TENANTS} | ours("policies.base"), set()),
     "fairq_ryu/cli": (
         {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "config", "experiments"),
         {"rich"},
@@ -100,7 +104,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     ),
     "fairq_ryu/control/operations": (
         BELOW
-        | {QUEUE_LAW, FAR_QUEUE, "ryu"}
+        | {QUEUE_LAW, FAR_QUEUE, TENANTS, "ryu"}
         | ours("channel", "config", "fabric", "policies")
         | control("agents", "paths", "reports", "windows")
     ),
@@ -110,7 +114,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("agents", "paths", "windows", "worker", "yielding")
     ),
     "fairq_ryu/control/windows": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE, UPLINK}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, LAWS, FAR_QUEUE, UPLINK, TENANTS}
         | ours("channel", "config", "fabric", "openflow", "packet", "policies")
         | control("agents", "paths", "reports", "yielding")
     ),
@@ -130,7 +134,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, FAR_QUEUE, "fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, FAR_QUEUE, TENANTS, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {
         ERRORS,
         "fairq_ryu.agent.peers",

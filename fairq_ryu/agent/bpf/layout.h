@@ -12,7 +12,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 11
+#define FQ_LAYOUT_VERSION 12
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -26,12 +26,30 @@
 /*
  * fq_law.flags. TURNS: new connections wait until the buffer has room. FLOWS: the law keeps a state of each flow. SYNS: a
  * flow begins with its SYN, and not only with the answer to it. FLOOR: in turns too, the minimum window of a flow is
- * floor_segments, and not one segment.
+ * floor_segments, and not one segment. TENANTS: the pool is shared out among tenants first (lib/tenants.h).
  */
-#define FQ_LAW_TURNS 1
-#define FQ_LAW_FLOWS 2
-#define FQ_LAW_SYNS  4
-#define FQ_LAW_FLOOR 8
+#define FQ_LAW_TURNS   1
+#define FQ_LAW_FLOWS   2
+#define FQ_LAW_SYNS    4
+#define FQ_LAW_FLOOR   8
+#define FQ_LAW_TENANTS 16
+
+/* Tenants of an agent. Number 0 are all hosts that have none. */
+#define FQ_TENANTS          64
+/* Priority of a flow within its tenant, unless a table says another one. */
+#define FQ_PRIORITY         100
+/* Keys of priorities: the port of a service, or this | DSCP of the data. */
+#define FQ_PRIORITY_OF_DSCP 65536
+#define FQ_MOST_PRIORITIES  256
+#define FQ_MOST_OWNERS      2048
+/* Bits of the key of owners: of its family, and of an IPv6 address. */
+#define FQ_OWNER_BITS       136
+
+/* How a direction counts for its tenant: fq_place.counts. */
+#define FQ_COUNTS_SHARING 1 /* it uses its window, or is new: fq_place.amount is its priority */
+#define FQ_COUNTS_QUIET   2 /* it does not: fq_place.amount is what it uses, in FQ_QUIET_UNIT */
+#define FQ_COUNTS_YOUNG   4 /* ... and has sent little */
+#define FQ_QUIET_UNIT     256
 
 /* 8-byte words for what a kind of law has of its own (laws/own.h): parameters, state of a port, state of a flow. */
 #define FQ_LAW_WORDS       4
@@ -149,7 +167,8 @@ struct fq_config {
 	__u32 copies;     /* number of rules for copies: 0 spares SYN, FIN and RST a lookup */
 	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
 	__u32 far;      /* number of far queues: likewise */
-	__u32 pad;
+	__u32 tenants;  /* number of the table of tenants; 0: there is none */
+	__u64 tenants_ns; /* lease of that table, CLOCK_MONOTONIC: from then on there are no tenants */
 };
 
 /*
@@ -195,6 +214,11 @@ struct fq_place {
 	__u32 sharing_epoch; /* likewise, as a flow that uses its window, or is new */
 	__u32 young_epoch;   /* likewise, as one that has sent little (las) */
 	__u32 granted; /* by the law there: bytes that this direction may have under way; 0: none yet */
+	__u32 tenant_epoch; /* time bucket it is counted in for its tenant; 0: not counted */
+	__u32 amount;       /* ... as what */
+	__u32 credited;     /* payload bytes that its tenant has been credited with; wraps */
+	__u16 tenant;       /* ... for which tenant */
+	__u16 counts;       /* ... and how, FQ_COUNTS_... */
 };
 
 /* State of one direction of a connection: of the segments that its sender sends. */
@@ -207,7 +231,7 @@ struct fq_dir {
 	__u32 alt_ifindex;   /* another port by which it left since it last left by that; 0: none */
 	__u32 alt_from;      /* seq_next when it first left by that port */
 	__u32 alt_epoch;     /* time bucket in which it first left by that port */
-	__u32 pad2;
+	__u32 owner; /* number of the table of tenants << 8 | tenant of its sender; 0: not known */
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
 	__u64 packets;   /* data segments that left */
@@ -230,7 +254,9 @@ struct fq_dir {
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */
 	__u32 hole_to;   /* ... to this one; the same: nothing is missing */
-	__u32 pad3;
+	__u16 priority;  /* within the tenant, valid with owner */
+	__u8 dscp;       /* of its data */
+	__u8 pad3;
 	struct fq_round round;
 };
 
@@ -373,6 +399,52 @@ struct fq_law_ack {
 	__u32 floor;  /* its minimum window, bytes */
 	__u32 echo;   /* 1: with ECE, on a connection with ECN */
 	__u32 pad;
+};
+
+/* The hosts of tenants: the longest prefix that fits. Written by the agent only, as the next. */
+struct fq_owner_key {
+	__u32 bits;    /* of family and address */
+	__u8 family;   /* 4 or 6 */
+	__u8 addr[16]; /* IPv4: the first 4 bytes */
+	__u8 pad[3];
+};
+
+/* A tenant, by number. */
+struct fq_tenant {
+	__u32 weight; /* 0: there is none with this number */
+	__u32 pad;
+};
+
+/* A tenant at a port or far queue. */
+struct fq_tenant_key {
+	__u32 slot;
+	__u32 tenant;
+};
+
+/*
+ * Likewise: written by the programs only. Its counts are in time buckets, as those of fq_port: of flows that use their
+ * windows or are new, of their priorities, of those that are young, and of what the other flows use, in FQ_QUIET_UNIT.
+ */
+struct fq_tenant_port {
+	__u64 flows[FQ_BUCKETS];
+	__u64 shares[FQ_BUCKETS];
+	__u64 young[FQ_BUCKETS];
+	__u64 quiet[FQ_BUCKETS];
+	__u64 acks;    /* that met a share of this tenant */
+	__u64 bytes;   /* payload that these ACKs have acknowledged */
+	__u64 floored; /* of these, ACKs at which one segment for each flow was more than the share */
+	__u64 last_ns;  /* the last of them */
+	__u32 part_q16; /* its share of the port then, << 16 */
+	__u32 pool;     /* ... bytes */
+};
+
+/* The tenants of a port or far queue, by slot: written by the programs only. */
+struct fq_port_tenants {
+	__u64 present; /* bit n: tenant n has an fq_tenant_port here; the agent clears it with the port */
+	__u64 worked_ns; /* when the next were worked out */
+	__u64 active;    /* bit n: tenant n has flows that use their windows */
+	__u32 weights;   /* W: sum of the weights of these */
+	__u32 pool;      /* that the tenants share, bytes */
 };
 
 struct fq_counter {

@@ -30,6 +30,7 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.segment_copies import SegmentMatch
+from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
@@ -197,6 +198,28 @@ class BridgePrograms(BridgePorts):
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """The connection of a flow has this deadline (None: none any more): its turn comes earlier."""
         self.turns.set_deadline(bytes(flow_key(flow)), deadline_ns, now_ns)
+
+    def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
+        """Set the tenants of the host, or renew their lease. Raises :class:`BpfError`."""
+        self.window.set_tenants(wanted, now_ns)
+
+    def tenant_states(self, port: int) -> list[TenantState]:
+        """What the tenants have at a port."""
+        table = self.window.tenants_in_force
+        return [
+            TenantState(
+                table,
+                port,
+                tenant,
+                flows,
+                state.acks,
+                state.bytes,
+                state.floored,
+                state.part_q16,
+                state.pool,
+            )
+            for tenant, flows, state in self.window.tenant_counts(self._ports[port].ifindex)
+        ]
 
     def law_state(self, port: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""

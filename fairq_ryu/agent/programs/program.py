@@ -66,6 +66,11 @@ class ProgramLimits:
         return max(64, self.flows // 4)
 
     @property
+    def tenant_ports(self) -> int:
+        """Tenants at ports, counted for each port: as many ports as one in 16 with 64 tenants each."""
+        return max(64, self.ports * 4)
+
+    @property
     def bucket_ns(self) -> int:
         """Length of one of the time buckets in which active flows are counted, ns."""
         return max(1, int(self.active_timeout * 1e9) // layout.BUCKETS)

@@ -22,10 +22,12 @@ from fairq_ryu.agent.programs.flow_rules import FlowRules, rule
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_slots import PortSlots
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, FilterProgram, ProgramLimits
+from fairq_ryu.agent.programs.tenant_maps import TenantCounts, TenantMaps
 from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.agent.tx_queues import tx_queue_id
 from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.tenants import SetTenants
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
 _ZERO = c_uint32(0)
@@ -106,6 +108,8 @@ class WindowProgram(FilterProgram):
                     "port_laws": limits.ports,
                     "law_states": limits.ports,
                     "law_flows": limits.law_flows,
+                    "tenant_ports": limits.tenant_ports,
+                    "port_tenants": limits.ports,
                     "copy_rules": limits.bridges * layout.CONSTANTS["FQ_COPY_RULES"],
                     "copy_counts": limits.bridges * layout.CONSTANTS["FQ_COPY_RULES"],
                     "copy_state": limits.bridges,
@@ -138,6 +142,7 @@ class WindowProgram(FilterProgram):
         self.copy_counts = loaded.map("copy_counts", c_uint32, layout.fq_copy_count)
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
+        self._tenants = TenantMaps(loaded, limits.bucket_ns)
         self._write_config()
         self._program_fd = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
@@ -200,6 +205,8 @@ class WindowProgram(FilterProgram):
                 copies=self._copy_rules,
                 suspects=self._suspects,
                 far=len(self._far),
+                tenants=self._tenants.number,
+                tenants_ns=self._tenants.expires_ns,
             ),
         )
 
@@ -327,6 +334,7 @@ class WindowProgram(FilterProgram):
         self._observed_slots.set(slot, c_uint32(0))
         self.port_laws.set(slot, layout.fq_port_law())
         self.law_states.set(slot, layout.fq_law_state())
+        self._tenants.clear(slot.value)
         self.slots.release(ifindex)
 
     def set_flow_laws(self, count: int) -> None:
@@ -361,6 +369,24 @@ class WindowProgram(FilterProgram):
         """Remove the rule of a port."""
         for each in {ifindex, *self.ids(ifindex)}:
             self._port_rules.set(c_uint32(self.slots[each]), layout.fq_rule())
+
+    # Tenants
+
+    def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
+        """Set the tenants, or renew their lease. Raises :class:`BpfError`; then there are none."""
+        try:
+            self._tenants.set(wanted, now_ns)
+        finally:
+            self._write_config()
+
+    @property
+    def tenants_in_force(self) -> int:
+        """The controller's number of the table of tenants; 0: none is in force."""
+        return self._tenants.in_force
+
+    def tenant_counts(self, ifindex: int) -> list[TenantCounts]:
+        """What the tenants have at a port, or at a far queue, by its id."""
+        return self._tenants.counts(self.slots[each] for each in self.ids(ifindex))
 
     @property
     def shared_maps(self) -> dict[str, int]:

@@ -7,14 +7,14 @@ import argparse
 from fairq_ryu.cli.commands import options
 
 NAME = "show"
-HELP = "show ports, flows, paths, gif (flows by priority), events, policy and more"
+HELP = "show ports, flows, paths, gif (flows by priority), events, policy, tenants and more"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
     about = "gif: global information of flows, by priority, as SED and RSED keep it"
     kinds = ["ports", "flows", "paths", "gif", "events", "policy", "health"]
-    kinds += ["announcements", "switches", "hosts", "links"]
+    kinds += ["announcements", "switches", "hosts", "links", "tenants"]
     parser.add_argument(
         "what", nargs="?", choices=kinds, default="ports", help=f"{about} (default: %(default)s)"
     )

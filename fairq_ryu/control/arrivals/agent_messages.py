@@ -28,6 +28,7 @@ from fairq_ryu.channel import (
     segment_copies,
     segment_counts,
     segment_state,
+    tenants,
     window_law,
 )
 from fairq_ryu.channel.dispatch import DispatchTable, ExperimenterMessage, MalformedBody
@@ -183,6 +184,10 @@ def _far_queues(arrival: Arrival, part: list[far_queues.FarQueueState]) -> None:
     arrival.link.far_queues.reported(part, arrival.more)
 
 
+def _tenant_states(arrival: Arrival, states: list[tenants.TenantState]) -> None:
+    arrival.to.windows.tenants.reported(arrival.link, states, arrival.now)
+
+
 def _port_settings(arrival: Arrival, part: port_settings.PortSettingsPart) -> None:
     whole = arrival.link.port_settings.add(part)
     if whole is not None:
@@ -203,6 +208,7 @@ _REPLIES.add(queue_law.REPLY, _queue_law_states)
 _REPLIES.add(segment_counts.REPLY, _segment_counts)
 _REPLIES.add(port_mode.REPLY, _port_modes)
 _REPLIES.add(far_queues.REPLY, _far_queues)
+_REPLIES.add(tenants.REPLY, _tenant_states)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -27,6 +27,7 @@ from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.control.windows.port_modes import PortModes
 from fairq_ryu.control.windows.queue_laws import QueueLaws, beside
 from fairq_ryu.control.windows.segment_injector import SegmentInjector
+from fairq_ryu.control.windows.tenants import TenantControl
 from fairq_ryu.control.windows.turn_deadlines import TurnDeadlines
 from fairq_ryu.control.windows.ungoverned_ports import UngovernedPorts
 from fairq_ryu.control.windows.uplink_shares import UplinkShares
@@ -72,6 +73,7 @@ class WindowController:
         self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
         self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
         self.queue_laws = QueueLaws(self.engine, self.links, self.lease, beside(config))
+        self.tenants = TenantControl(config.tenants(), self.engine, self.links, self.lease)
         self.injector = SegmentInjector(fabric, flows)
         self.recovery = LossRecovery(self.engine, self.links, self.injector, self.lease)
         self.mode_changes = ModeChanges(self.modes, self.engine, self.links, self.recovery, self._send)
@@ -276,6 +278,13 @@ class WindowController:
         link.send(link.window_laws.end(refused.law))  # after an error about its rule, the agent still has it
         self._send(self.engine.law_refused(key, refused.reason, now), now)
         return True
+
+    # Tenants
+
+    def tend_tenants(self, now: float) -> None:
+        """Send agents the tenants, where they have changed or their lease is to be renewed."""
+        for link, messages in self.tenants.due(now):
+            link.send(messages)
 
     # Announcements
 

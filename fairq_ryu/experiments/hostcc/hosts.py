@@ -75,8 +75,8 @@ class HostTcp:
         self._couple(hosts)
 
     def _couple(self, hosts: Sequence[Any]) -> None:
-        """The scenario says whose each host is, with what priority: else it is a tenant by itself. All flows of
-        a tenant share the bottleneck of the scenario.
+        """The scenario says whose each host is, with what priority: else it is a tenant by itself. All flows
+        of a tenant share the bottleneck of the scenario.
         """
         owners = {host: tenant for tenant, those in self._scenario.tenants.items() for host in those}
         try:

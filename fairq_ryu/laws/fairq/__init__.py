@@ -15,5 +15,6 @@ class FairQLaw(LawSpec):
     kind: ClassVar[int] = 1
     name: ClassVar[str] = "fairq"
     has_pool: ClassVar[bool] = True
+    by_tenant: ClassVar[bool] = True
     loop_gain: ClassVar[float] = LOOP_GAIN
     whole_floor: ClassVar[bool] = True

@@ -15,6 +15,7 @@ class LasLaw(LawSpec):
     kind: ClassVar[int] = 5
     name: ClassVar[str] = "las"
     has_pool: ClassVar[bool] = True
+    by_tenant: ClassVar[bool] = True
     loop_gain: ClassVar[float] = LOOP_GAIN
 
     young_bytes: int = parameter(100_000, "I", 0, 1 << 30, "a flow that has sent less is young, bytes")

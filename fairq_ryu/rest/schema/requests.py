@@ -11,6 +11,7 @@ from fairq_ryu.far_queue import LEAST_SHARE, SHARE
 from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
 from fairq_ryu.rest.schema.rows import State
 from fairq_ryu.rest.schema.state import EventKind
+from fairq_ryu.tenants import MOST_HOSTS, MOST_WEIGHT
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
@@ -72,6 +73,12 @@ class FarQueuePart(RequestModel):
     port: str = described("name of the port's interface, or its number", max_length=100)
 
 
+class TenantPart(RequestModel):
+    """The tenant that a path names."""
+
+    name: str = described("name of the tenant", min_length=1, max_length=32)
+
+
 class _RequestBody(RequestModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -103,6 +110,20 @@ class AnnouncementRequest(_RequestBody):
     )
     vlan: Annotated[StrictInt, Field(ge=0, le=MAX_VLAN), Whole] | None = described(
         "VLAN of the flow; 0: none. Default any", default=None
+    )
+
+
+class TenantRequest(_RequestBody):
+    """A tenant."""
+
+    hosts: list[StrictStr] = described(
+        "IP addresses, and networks as `10.0.1.0/24`; in smaller networks of other tenants within them, "
+        "these tenants are the owners",
+        min_length=1,
+        max_length=MOST_HOSTS,
+    )
+    weight: Annotated[StrictInt, Field(ge=1, le=MOST_WEIGHT), Whole] = described(
+        "its part of a port is this divided by the sum over the tenants that send there", default=1
     )
 
 

@@ -16,6 +16,7 @@ from fairq_ryu.rest.schema.rows import (
     PathRow,
     PortRow,
     SwitchRow,
+    TenantRow,
 )
 from fairq_ryu.rest.schema.state import EventRow
 
@@ -60,6 +61,12 @@ class Links(Row):
     """The links."""
 
     links: list[LinkRow]
+
+
+class Tenants(Row):
+    """The tenants."""
+
+    tenants: list[TenantRow]
 
 
 class Gif(_Page):

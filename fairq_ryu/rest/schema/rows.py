@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
 from fairq_ryu.laws.registry import queue_laws
@@ -315,3 +315,36 @@ class AnnouncementRow(Row):
     )
     vlan: Count | None = described("VLAN of the flow; 0: none; null: any")
     flows: list[int] = described("source ports of the flows to which it is assigned")
+
+
+class TenantPortRow(Row):
+    """What a tenant has at a port."""
+
+    dpid: Dpid = described("dpid of the switch")
+    port: PortNumber = described("OpenFlow port number")
+    name: str = described("name of the interface")
+    flows: Count = described("number of flows of the tenant that use their windows, or are new")
+    goodput_bps: Count = described("acknowledged payload in the last second or so", "bit/s")
+    share: Annotated[float, Field(ge=0, le=1)] = described(
+        "part of the port that is the tenant's; 0: it sends nothing"
+    )
+    pool_bytes: Count = described("part of the pool of the port, which its flows share", "bytes")
+    bytes: Count = described("payload that was acknowledged since the agent began", "bytes")
+    acks: Count = described("ACKs that met a share of the tenant")
+    floor_broken: Count = described(
+        "of these, ACKs at which one segment for each flow was more than the share: it has more than its "
+        "share then"
+    )
+
+
+class TenantRow(Row):
+    """A tenant; its numbers are sums over the ports."""
+
+    name: str = described("name; `others`: all hosts that have no tenant")
+    hosts: list[str] = described("networks of the tenant")
+    weight: Annotated[int, Field(ge=1)] = described("its weight")
+    flows: Count = described("number of flows of the tenant that use their windows, or are new")
+    goodput_bps: Count = described("acknowledged payload in the last second or so", "bit/s")
+    bytes: Count = described("payload that was acknowledged since the agents began", "bytes")
+    floor_broken: Count = described("ACKs at which the least windows broke the share")
+    ports: list[TenantPortRow] = described("ports where it has sent")

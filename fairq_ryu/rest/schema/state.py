@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from fairq_ryu.rest.schema.base import Count, Dpid, FlowRef, PortNumber, Row, Span, described
-from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, SwitchRow
+from fairq_ryu.rest.schema.rows import GifRow, HostRow, LinkRow, PortRow, SwitchRow, TenantRow
 
 Value = int | float | bool | str
 EventKind = Literal[
@@ -123,6 +123,7 @@ class Live(Row):
     hosts: list[HostRow] = described("as `/v1/hosts`")
     gif: list[GifRow] = described("as `/v1/gif`, at most 200 rows")
     gif_total: Count = described("number of all rows")
+    tenants: list[TenantRow] = described("as `/v1/tenants`")
     flows_total: Count = described("number of connections in the flow table")
     flows_active: Count = described("number of those that have not ended")
     interval_s: Span = described("time until the next state", "s")

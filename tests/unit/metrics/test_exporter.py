@@ -63,7 +63,7 @@ def test_names_follow_the_conventions_of_prometheus():
 
 def test_labels_are_bounded_by_the_network_and_the_code(controller):
     allowed = {"dpid", "port", "name", "role", "policy", "kind", "state", "outcome", "reason", "by"}
-    allowed |= {"version", "python", "method", "path", "code", "mode", "way"}
+    allowed |= {"version", "python", "method", "path", "code", "mode", "way", "tenant"}
     for family in FAMILIES:
         assert set(family.labels) <= allowed
     body = controller.metrics.render("")[0].decode()

@@ -2,6 +2,7 @@
 /* The laws for the host: a shared library for tests and for models of a network. */
 #include "arrivals.h"
 #include "law.h"
+#include "tenant_share.h"
 #include "turns.h"
 
 int fq_host_tick(const struct fq_law *p, struct fq_law_state *st, const struct fq_law_input *in)
@@ -102,4 +103,33 @@ void fq_host_arrivals_count(struct fq_arrivals *a, __u64 bytes)
 void fq_host_arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u64 now)
 {
 	arrivals_tick(p, a, backlog, now);
+}
+
+/* The window of a flow of a tenant, as tenant_grant() works it out of the parts that it has counted. */
+__u32 fq_host_tenant_window(const struct fq_law *p, const struct fq_law_state *st, __u32 part,
+			    __u32 pool, __u64 quiet, __u32 n, __u32 young, __u32 priority,
+			    __u32 shares, __u64 sent, __u32 mss)
+{
+	struct fq_law law = *p;
+	struct fq_law_state state = *st;
+
+	tenant_port(&law, &state, part, pool, quiet, n);
+	return tenant_window(&law, &state, n, young, priority, shares, sent, mss);
+}
+
+__u32 fq_host_tenants_pool(const struct fq_law *p, const struct fq_law_state *st, __u64 one,
+			   __u64 floors, __u32 weights, __u32 others)
+{
+	return tenants_pool(p, st, one, floors, weights, others);
+}
+
+__u64 fq_host_tenant_need(const struct fq_law_state *st, __u32 segments, __u64 n, __u32 weight,
+			  __u32 weights)
+{
+	return tenant_need(st, segments, n, weight, weights);
+}
+
+__u32 fq_host_whole_segments(__u32 window, __u32 mss, __u32 draw, __u32 step)
+{
+	return whole_segments(window, mss, draw, step);
 }

@@ -2,7 +2,7 @@
 /*
  * The flows of a port that count: as active, as using their windows (for laws), as young. Each count is in time
  * buckets, each flow in one bucket, the last in which it did so. Buckets that are older than the activity
- * timeout no longer count.
+ * timeout no longer count. Flows enter and leave counts in places.h.
  */
 #ifndef FAIRQ_ACTIVITY_H
 #define FAIRQ_ACTIVITY_H
@@ -77,64 +77,6 @@ __noinline __u32 counted_flows(const struct fq_port *port, __u32 which, __u32 ep
 		n += (__u32)bucket * recent;
 	}
 	return n;
-}
-
-/* Remove a direction from the counts of a place: it is elsewhere now, or it has a rule of its own there. */
-__noinline int uncount_at(struct fq_place *place, __u32 epoch)
-{
-	struct fq_port *port;
-
-	if (!place)
-		return 0;
-	port = port_of(place);
-	if (port) {
-		leave_bucket(port->active, &place->epoch, epoch);
-		leave_bucket(port->sharing, &place->sharing_epoch, epoch);
-		leave_bucket(port->young, &place->young_epoch, epoch);
-	}
-	place->epoch = 0;
-	place->sharing_epoch = 0;
-	place->young_epoch = 0;
-	return 0;
-}
-
-/* Remove a direction that has ended from all counts. */
-static __always_inline void uncount(struct fq_dir *d, __u32 epoch)
-{
-	uncount_at(&d->out, epoch);
-	uncount_at(&d->far, epoch);
-}
-
-/* Count a direction as active at a place in this epoch. */
-__noinline int count_active(struct fq_place *place, __u32 epoch)
-{
-	struct fq_port *port;
-
-	if (!place)
-		return 0;
-	port = port_of(place);
-	if (port)
-		enter_bucket(port->active, &place->epoch, epoch);
-	return 0;
-}
-
-/* Count a direction as one that uses its window at a place; `young`: as one that has sent little. */
-__noinline int count_sharing(struct fq_place *place, __u32 epoch, bool young)
-{
-	struct fq_port *port;
-
-	if (!place)
-		return 0;
-	port = port_of(place);
-	if (!port)
-		return 0;
-	if (place->sharing_epoch != epoch)
-		enter_bucket(port->sharing, &place->sharing_epoch, epoch);
-	if (!young)
-		leave_bucket(port->young, &place->young_epoch, epoch);
-	else if (place->young_epoch != epoch)
-		enter_bucket(port->young, &place->young_epoch, epoch);
-	return 0;
 }
 
 #endif

@@ -15,10 +15,10 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "activity.h"
 #include "egress_port.h"
 #include "lost_above.h"
 #include "parse.h"
+#include "places.h"
 #include "segment_size.h"
 #include "sequence.h"
 #include "window_maps.h"

@@ -12,9 +12,9 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "activity.h"
 #include "far_place.h"
 #include "parse.h"
+#include "places.h"
 #include "window_maps.h"
 
 /* Without an ACK: a direction has moved if it leaves only by the new port for this number of time buckets. */

@@ -14,7 +14,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "activity.h"
+#include "places.h"
 #include "window_maps.h"
 
 /* A direction arrives by this interface from now on. */

@@ -58,6 +58,7 @@ struct segment {
 	__u8 dir;     /* 0: from lo to hi */
 	__u8 option;  /* the place of the next option, while they are read */
 	__u8 ecn;     /* TCP_ECE, TCP_CWR, TCP_AE */
+	__u8 dscp;
 	bool syn, ack, fin, rst, ts;
 	bool has_signature; /* TCP-MD5 or TCP-AO */
 	bool of_rival;      /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
@@ -189,6 +190,7 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		enum parsed parsed;
 
 		set_key_v4(s, head.ip.saddr, head.ip.daddr);
+		s->dscp = head.ip.tos >> 2;
 		parsed = parse_tcp(skb, s, &head.tcp, ETH_HLEN + sizeof(struct iphdr),
 				   ip_end(skb, ETH_HLEN, head.ip.tot_len),
 				   head.ip.saddr == head.ip.daddr);
@@ -229,6 +231,7 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		end = ip_end(skb, off, ip.tot_len);
 		off += ip.ihl * 4;
 		set_key_v4(s, ip.saddr, ip.daddr);
+		s->dscp = ip.tos >> 2;
 		same = ip.saddr == ip.daddr;
 	} else if (proto == bpf_htons(ETH_P_IPV6)) {
 		/* The addresses are compared in words, which the verifier wants aligned. */
@@ -270,6 +273,7 @@ __noinline int parse(struct __sk_buff *skb, struct segment *s)
 		__builtin_memcpy(s->key.lo_addr, s->dir ? ip6.to : ip6.from, 16);
 		__builtin_memcpy(s->key.hi_addr, s->dir ? ip6.from : ip6.to, 16);
 		s->key.family = 6;
+		s->dscp = ip6.header.priority << 2 | ip6.header.flow_lbl[0] >> 6;
 	} else {
 		return NOT_TCP;
 	}

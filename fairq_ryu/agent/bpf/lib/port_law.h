@@ -13,12 +13,13 @@
 
 #include "../laws/law.h"
 #include "../layout.h"
-#include "activity.h"
 #include "law_flows.h"
 #include "parse.h"
+#include "places.h"
 #include "port_maps.h"
 #include "queue_map.h"
 #include "segment_size.h"
+#include "tenants.h"
 #include "window_maps.h"
 
 /* The places of a direction, each of which may have a law. */
@@ -138,6 +139,11 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 	if (place->granted && !ended)
 		law_limited(state, flight, place->granted, handshake_rtt(own, peer), s->now);
 	law_segment(state, own->mss, peer->mss, s->now);
+	if (law->law.flags & FQ_LAW_TENANTS) {
+		n = tenant_window_at(slot);
+		if (n != NO_TENANTS)
+			return n;
+	}
 	n = counted_flows(port, SHARING, epoch);
 	youngest = law->law.young_bytes ? counted_flows(port, YOUNG, epoch) : 0;
 	if (!is_recent(place->sharing_epoch, epoch)) {

@@ -20,10 +20,10 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "activity.h"
 #include "connection.h"
 #include "far_place.h"
 #include "flow_key.h"
+#include "places.h"
 #include "port_law.h"
 #include "sequence.h"
 #include "window_maps.h"

@@ -27,4 +27,11 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 	return sender->mss && sender->mss < mss ? sender->mss : mss;
 }
 
+/* Both sides have sent the option (RFC 7323), and this is no SYN. */
+static __always_inline __u32 scale_of(const struct segment *s, const struct fq_dir *own,
+				      const struct fq_dir *peer)
+{
+	return !s->syn && own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
+}
+
 #endif

@@ -12,22 +12,15 @@
 #include <bpf/bpf_helpers.h>
 
 #include "../layout.h"
-#include "activity.h"
 #include "far_place.h"
 #include "own_rule.h"
 #include "parse.h"
+#include "places.h"
 #include "port_law.h"
 #include "window_maps.h"
 
 /* Steps of a scale that no window has: the ACK stays as it is. */
 #define NO_STEPS 65536
-
-/* Both sides have sent the option (RFC 7323), and this is no SYN. */
-static __always_inline __u32 scale_of(const struct segment *s, const struct fq_dir *own,
-				      const struct fq_dir *peer)
-{
-	return !s->syn && own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
-}
 
 /*
  * The window that a rule grants the direction `peer` at a place, in steps of its scale; FQ_NO_WINDOW: none. A flow that
@@ -129,6 +122,8 @@ static __always_inline void direction_began(struct segment *s, struct fq_dir *d,
 	if (counts)
 		count_at_places(d, s->epoch);
 	law_direction_began(d, other, FQ_OPENING_SYN_ACK, counts ? s->epoch : 0, s->now);
+	if (cfg->tenants && counts)
+		tenant_direction_began(s, d, acks ^ 1);
 }
 
 /* Write a window and update the checksum: both, or neither, because one alone would corrupt the packet. */
@@ -194,6 +189,9 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 		return;
 	if (!(own->out.ifindex == leaves_by ? port_of(&own->out) : find_port(leaves_by)))
 		return; /* in at a port of the bridge, out at another */
+	if (cfg->tenants)
+		tenant_shares(s, own, peer,
+			      (far ? AT_FAR : 0) | (rule && !peer->ruled_until ? AT_OUT : 0));
 	if (far)
 		steps = place_steps(s, own, peer, &peer->far, far);
 	by_far = far;

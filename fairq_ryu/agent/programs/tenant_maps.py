@@ -1,0 +1,128 @@
+"""The tenants of the window program: whose hosts are whose, weights and priorities, and what it has counted.
+
+The programs may run while a table is written; every mixture of two tables grants windows that lie between
+one segment and the pool. Flows look their tenant up again when the number of the table changes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from ctypes import c_uint32
+from typing import Any, NamedTuple
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.libbpf import BpfObject, Map
+from fairq_ryu.channel.tenants import SetTenants
+from fairq_ryu.tenants import Network
+
+_TENANTS = layout.CONSTANTS["FQ_TENANTS"]
+_OF_DSCP = layout.CONSTANTS["FQ_PRIORITY_OF_DSCP"]
+# Of the number of a table, beside the tenant in fq_dir.owner.
+_NUMBERS = 0xFFFFFF
+
+
+class TenantCounts(NamedTuple):
+    """An ``fq_tenant_port``, and the flows that it counts now."""
+
+    tenant: int
+    flows: int
+    state: Any
+
+
+def owner_key(network: Network) -> Any:
+    """The key of a network in the map of owners."""
+    key = layout.fq_owner_key(bits=8 + network.prefixlen, family=network.version)
+    packed = network.network_address.packed
+    key.addr[: len(packed)] = packed
+    return key
+
+
+class TenantMaps:
+    """The maps of the tenants of an agent. Slots are those of ports and far queues."""
+
+    def __init__(self, loaded: BpfObject, bucket_ns: int) -> None:
+        self._owners = loaded.map("tenant_owners", layout.fq_owner_key, c_uint32)
+        self._tenants = loaded.map("tenants", c_uint32, layout.fq_tenant)
+        self._priorities = loaded.map("priorities", c_uint32, c_uint32)
+        self._ports = loaded.map("tenant_ports", layout.fq_tenant_key, layout.fq_tenant_port)
+        self.port_tenants = loaded.map("port_tenants", c_uint32, layout.fq_port_tenants)
+        self._bucket_ns = bucket_ns
+        self._table: SetTenants | None = None
+        self.number = 0
+        """Of the table, as the programs know it; 0: there was none yet."""
+        self.expires_ns = 0
+
+    @property
+    def in_force(self) -> int:
+        """The controller's number of the table whose lease lives; 0: there is none."""
+        live = self._table is not None and time.monotonic_ns() < self.expires_ns
+        return self._table.number if live and self._table is not None else 0
+
+    def set(self, wanted: SetTenants, now_ns: int) -> None:
+        """Write a table, or renew its lease: the caller writes ``number`` and ``expires_ns`` then. Raises
+        :class:`BpfError`; the table before ends then.
+        """
+        before = self._table
+        self.expires_ns = 0
+        if before is None or _content(before) != _content(wanted):
+            self._table = None
+            self._write(wanted)
+            self.number = self.number % _NUMBERS + 1
+        self._table = wanted
+        self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
+
+    def _write(self, wanted: SetTenants) -> None:
+        for number in range(_TENANTS):
+            weight = wanted.weights.get(number, 1 if number == 0 else 0)
+            self._tenants.set(c_uint32(number), layout.fq_tenant(weight=weight))
+        owners = {bytes(owner_key(network)): tenant for network, tenant in wanted.owners.items()}
+        _replace(self._owners, layout.fq_owner_key, owners)
+        by_key = dict(wanted.priorities.ports)
+        by_key |= {_OF_DSCP | dscp: priority for dscp, priority in wanted.priorities.dscp.items()}
+        _replace(self._priorities, c_uint32, {bytes(c_uint32(key)): each for key, each in by_key.items()})
+
+    def clear(self, slot: int) -> None:
+        """A slot is free: nothing is left of the tenants there."""
+        found = self.port_tenants.get(c_uint32(slot))
+        if found is None or not found.present:
+            return
+        for tenant in _bits(found.present):
+            self._ports.delete(layout.fq_tenant_key(slot=slot, tenant=tenant))
+        self.port_tenants.set(c_uint32(slot), layout.fq_port_tenants())
+
+    def counts(self, slots: Iterable[int]) -> list[TenantCounts]:
+        """What the tenants have in some slots, which are of one port."""
+        found: dict[int, TenantCounts] = {}
+        for slot in slots:
+            here = self.port_tenants.get(c_uint32(slot))
+            for tenant in _bits(here.present) if here is not None else ():
+                state = self._ports.get(layout.fq_tenant_key(slot=slot, tenant=tenant))
+                if state is None:
+                    continue
+                flows = layout.counted_flows(state.flows, time.monotonic_ns(), self._bucket_ns)
+                before = found.get(tenant)
+                if before is not None:
+                    flows += before.flows
+                    for name in ("acks", "bytes", "floored"):
+                        setattr(state, name, getattr(state, name) + getattr(before.state, name))
+                found[tenant] = TenantCounts(tenant, flows, state)
+        return [found[tenant] for tenant in sorted(found)]
+
+
+def _content(table: SetTenants) -> tuple[Any, ...]:
+    return dict(table.weights), dict(table.owners), table.priorities
+
+
+def _bits(present: int) -> Iterator[int]:
+    return (each for each in range(_TENANTS) if present >> each & 1)
+
+
+def _replace(table: Map, key: Any, wanted: dict[bytes, int]) -> None:
+    """Let a map have these entries only. What stays is never missing meanwhile."""
+    before = list(map(bytes, table.keys()))
+    for each in before:
+        if each not in wanted:
+            table.delete(key.from_buffer_copy(each))
+    for each, value in wanted.items():
+        table.set(key.from_buffer_copy(each), c_uint32(value))

@@ -1,0 +1,49 @@
+"""/v1/tenants: the tenants, what they have at each port, and changes of them."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.rest.operations import RequestContext, TenantsView
+from fairq_ryu.rest.reply import Answer, Reply, RequestRefused
+
+
+def listing(context: RequestContext) -> Answer:
+    """GET /v1/tenants."""
+    return {"tenants": _view(context).rows()}
+
+
+def one(context: RequestContext) -> Answer:
+    """GET /v1/tenants/NAME."""
+    row = _view(context).row(context.parts.name)
+    if row is None:
+        raise _unknown(context.parts.name)
+    return row
+
+
+def put(context: RequestContext) -> Reply:
+    """PUT /v1/tenants/NAME. The whole request is checked before anything is changed."""
+    view, name = _view(context), context.parts.name
+    try:
+        new = view.put(name, context.body.hosts, context.body.weight)
+    except UserError as error:
+        raise RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, f"{error.message}; {error.remedy}") from None
+    return Reply(HTTPStatus.CREATED if new else HTTPStatus.OK, view.row(name))
+
+
+def remove(context: RequestContext) -> Reply:
+    """DELETE /v1/tenants/NAME."""
+    if not _view(context).remove(context.parts.name):
+        raise _unknown(context.parts.name)
+    return Reply(HTTPStatus.NO_CONTENT)
+
+
+def _view(context: RequestContext) -> TenantsView:
+    if context.service.tenants is None:
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller has no tenants")
+    return context.service.tenants
+
+
+def _unknown(name: str) -> RequestRefused:
+    return RequestRefused(HTTPStatus.NOT_FOUND, f"there is no tenant {name!r}")

@@ -1,0 +1,228 @@
+"""Tenants in the kernel: whose a flow is, what its ACKs get, and what is counted for whom."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Iterator
+from ctypes import c_uint32
+from typing import Any
+
+import pytest
+
+from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.channel.tenants import SetTenants, TenantState
+from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.tenants import Priorities
+from tests.switch.rig import Connection, Switch
+from tests.switch.test_laws import PORT, install
+
+MSS = 1460
+POOL = 120 * MSS
+BLUE, RED = 1, 2
+FAIRQ, LAS = FairQLaw(tenants=1, floor_segments=1), LasLaw(tenants=1, floor_segments=1)
+HOSTS = {"10.0.1.0/24": BLUE, "10.0.2.0/24": RED, "10.0.1.200/32": RED, "fd00:1::/32": BLUE}
+_number = iter(range(1, 10**6))
+
+
+def tenants(
+    switch: Switch, weights: dict[int, int], lease: int = 600_000, priorities: Priorities | None = None
+) -> None:
+    owners = {ipaddress.ip_network(text): each for text, each in HOSTS.items() if each in weights}
+    table = SetTenants(next(_number), lease, weights, owners, priorities or Priorities())
+    switch.datapath.set_tenants(table, time.monotonic_ns())
+
+
+@pytest.fixture(autouse=True)
+def no_law(switch: Switch) -> Iterator[None]:
+    tenants(switch, {BLUE: 1, RED: 1})
+    yield
+    switch.datapath.remove_law(PORT)
+    switch.datapath.window._tenants.clear(slot(switch))
+
+
+def slot(switch: Switch) -> int:
+    return switch.datapath.window.slots[switch.ports[PORT].ifindex]
+
+
+def flow(switch: Switch, host: str, **what: Any) -> Connection:
+    """A connection whose client, at this address, sends data."""
+    server = "fd00:9::1" if ":" in host else "10.0.9.1"
+    return Connection(switch, client=host, server=server, server_scale=0, **what).open()
+
+
+def shared(switch: Switch) -> None:
+    """The tenants of the port are worked out again with the next ACK."""
+    maps = switch.datapath.window._tenants
+    found = maps.port_tenants.get(c_uint32(slot(switch)))
+    found.worked_ns = 0
+    maps.port_tenants.set(c_uint32(slot(switch)), found)
+
+
+def granted(switch: Switch, *flows: Connection) -> list[int]:
+    """The windows of flows in segments, when all of them are known."""
+    for each in flows:
+        each.granted()
+    shared(switch)
+    return [each.granted() // MSS for each in flows]
+
+
+def states(switch: Switch) -> dict[int, TenantState]:
+    return {state.tenant: state for state in switch.datapath.tenant_states(PORT)}
+
+
+def test_a_tenant_has_its_part_however_many_flows_it_opens(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 4)
+    one = flow(switch, "10.0.2.1")
+    assert granted(switch, one) == [30]
+    many = [flow(switch, f"10.0.1.{i}") for i in range(1, 6)]
+    assert granted(switch, one, *many) == [15, *[3] * 5]
+
+
+def test_without_tenants_the_same_flows_have_equal_windows(switch: Switch) -> None:
+    install(switch, FairQLaw(floor_segments=1), pool=POOL // 4)
+    one, *many = [flow(switch, host) for host in ("10.0.2.1", *(f"10.0.1.{i}" for i in range(1, 6)))]
+    assert [each.granted() // MSS for each in (one, *many)] == [5] * 6
+    assert states(switch) == {}
+
+
+def test_from_the_first_ack_on(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 5)
+    one = flow(switch, "10.0.2.1")
+    other = flow(switch, "10.0.1.1")
+    assert granted(switch, one, other) == [12, 12]
+    for i in range(2, 5):
+        new = flow(switch, f"10.0.1.{i}")
+        assert new.granted() // MSS == 12 // i
+        assert one.granted() // MSS == 12
+
+
+def test_weights(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    tenants(switch, {BLUE: 2, RED: 1})
+    assert granted(switch, flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")) == [40, 20]
+    assert {tenant: state.part_q16 for tenant, state in states(switch).items()} == {
+        BLUE: (2 << 16) // 3,
+        RED: (1 << 16) // 3,
+    }
+
+
+def test_a_change_of_the_table_applies_to_flows_that_are_open(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 4)
+    flows = [flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")]
+    assert granted(switch, *flows) == [15, 15]
+    tenants(switch, {BLUE: 1, RED: 2})
+    assert granted(switch, *flows) == [10, 20]
+    tenants(switch, {BLUE: 1})  # the other's hosts are among the others
+    assert granted(switch, *flows) == [15, 15]
+    assert set(states(switch)) == {0, BLUE, RED} and states(switch)[RED].flows == 0
+
+
+def test_the_longest_prefix_decides_and_others_are_one_tenant(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    hosts = ("10.0.1.1", "10.0.1.200", "10.0.7.1", "10.0.8.1", "fd00:1::5")
+    assert granted(switch, *(flow(switch, host) for host in hosts)) == [10, 20, 10, 10, 10]
+    assert {tenant: state.flows for tenant, state in states(switch).items()} == {0: 2, BLUE: 2, RED: 1}
+
+
+def test_when_the_lease_has_ended_flows_have_equal_windows(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 4)
+    flows = [flow(switch, host) for host in ("10.0.2.1", *(f"10.0.1.{i}" for i in range(1, 6)))]
+    assert granted(switch, *flows)[0] == 15
+    tenants(switch, {BLUE: 1, RED: 1}, lease=0)
+    assert [each.granted() // MSS for each in flows] == [5] * 6
+    assert switch.datapath.window.tenants_in_force == 0
+
+
+def test_a_flow_that_ends_leaves_the_rest_to_its_tenant(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 3)
+    one, first, second = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.1.2"))
+    assert granted(switch, one, first, second) == [20, 10, 10]
+    second.data(0, flags="R")
+    assert granted(switch, one, first) == [20, 20]
+    first.data(0, flags="R")
+    assert granted(switch, one) == [40]
+
+
+def test_what_a_quiet_flow_leaves_goes_to_its_tenant_first(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    one, greedy, other = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.1.2"))
+    granted(switch, one, greedy, other)
+    entry = switch.datapath.window.flows.get(_key(other))
+    for direction in entry.dir:  # it has not used its window for long
+        direction.out.sharing_epoch = direction.out.tenant_epoch = 0
+    switch.datapath.window.flows.set(_key(other), entry)
+    here = layout.fq_tenant_key(slot=slot(switch), tenant=BLUE)
+    counts = switch.datapath.window._tenants._ports.get(here)
+    for buckets, amount in ((counts.flows, 1), (counts.shares, 100)):
+        at = max(range(len(buckets)), key=lambda i: buckets[i])
+        buckets[at] -= amount
+    switch.datapath.window._tenants._ports.set(here, counts)
+    other.data(3 * 1024)
+    other.granted()
+    assert granted(switch, one)[0] == 30
+    assert greedy.granted() == pytest.approx(30 * MSS - 3 * 1024, abs=MSS)
+
+
+def _key(each: Connection) -> Any:
+    return flow_key(each.data_key)
+
+
+def test_priorities_by_port_and_by_dscp(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    tenants(switch, {BLUE: 1, RED: 1}, priorities=Priorities({443: 200}, {46: 400}))
+    high, low = flow(switch, "10.0.1.1", dport=443), flow(switch, "10.0.1.2")
+    assert granted(switch, high, low) == [40, 20]
+    marked = flow(switch, "10.0.2.1", shape={"tos": 46 << 2})
+    plain = flow(switch, "10.0.2.2")
+    marked6 = flow(switch, "fd00:1::5", shape={"tos": 46 << 2})
+    for each in (marked, plain, marked6):
+        each.data()
+    assert granted(switch, marked, plain) == [24, 6]
+    tenants(switch, {BLUE: 1, RED: 1}, priorities=Priorities({443: 200}, {46: 300}))
+    assert granted(switch, high, low, marked6) == [10, 5, 15]
+
+
+def test_las_shares_out_the_part_of_a_tenant(switch: Switch) -> None:
+    install(switch, LAS, pool=POOL // 2)
+    one, young, old = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.1.2"))
+    granted(switch, one, young, old)
+    entry = switch.datapath.window.flows.get(_key(old))
+    for direction in entry.dir:
+        direction.bytes = 10**6
+    switch.datapath.window.flows.set(_key(old), entry)
+    assert granted(switch, one, young, old)[0] == 30
+    assert young.granted() > 6 * old.granted()
+
+
+def test_acknowledged_bytes_are_counted_for_the_tenant(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    one, other = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    for each, size in ((one, 1000), (other, 300)):
+        each.granted()
+        each.data(size)
+        each.ack(ack=each.client_isn + 1 + size)
+    assert {tenant: state.bytes for tenant, state in states(switch).items()} == {BLUE: 1000, RED: 300}
+
+
+def test_a_broken_floor_is_counted(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=4 * MSS)
+    one = flow(switch, "10.0.2.1")
+    for i in range(1, 91):  # more than the buffer holds
+        each = flow(switch, f"10.0.1.{i}")
+        assert each.granted() >= MSS
+    shared(switch)
+    assert one.granted() >= MSS and each.granted() == MSS
+    found = states(switch)
+    assert found[RED].floored == 0 < found[BLUE].floored
+
+
+def test_a_port_that_goes_leaves_no_tenants(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL)
+    granted(switch, flow(switch, "10.0.1.1"))
+    window = switch.datapath.window
+    assert states(switch)
+    window._tenants.clear(slot(switch))
+    assert states(switch) == {} and list(window._tenants._ports.keys()) == []
