@@ -90,8 +90,7 @@ class CoupledNetwork:
     ) -> None:
         self.hosts: dict[str, Namespace] = {}
         self.addresses: dict[str, str] = {}
-        self._middle = [stack.enter_context(Namespace.made()) for _ in range(2)]
-        left, right = self._middle
+        left, right = [stack.enter_context(Namespace.made()) for _ in range(2)]
         run(
             "ip",
             "link",
