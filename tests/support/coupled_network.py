@@ -76,7 +76,9 @@ class Flow:
 
 
 class CoupledNetwork:
-    """``senders`` and ``receivers``: the round trip times of their links in ms, by name."""
+    """``senders`` and ``receivers``: the round trip times of their links in ms, by name. ``buffer`` of the
+    bottleneck in bytes.
+    """
 
     def __init__(
         self,
@@ -88,8 +90,7 @@ class CoupledNetwork:
     ) -> None:
         self.hosts: dict[str, Namespace] = {}
         self.addresses: dict[str, str] = {}
-        self._middle = [stack.enter_context(Namespace.made()) for _ in range(2)]
-        left, right = self._middle
+        left, right = [stack.enter_context(Namespace.made()) for _ in range(2)]
         run(
             "ip",
             "link",
@@ -207,16 +208,6 @@ class CoupledNetwork:
         for thread in flow.threads:
             thread.start()
         return flow
-
-    def queue(self) -> tuple[int, int]:
-        """Bytes in the bottleneck's queue, and packets that it has dropped."""
-        words = (
-            self._middle[0].run("tc", "-s", "qdisc", "show", "dev", "trunk").split("qdisc bfifo")[1].split()
-        )
-        backlog = words[words.index("backlog") + 1]
-        dropped = words[words.index("(dropped") + 1].rstrip(",")
-        factor = 1024 if backlog.endswith("Kb") else 1
-        return int(backlog.rstrip("Kb")) * factor, int(dropped)
 
 
 def _send(flow: Flow, pause: float) -> None:
