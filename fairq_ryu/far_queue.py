@@ -25,9 +25,10 @@ _HEAD_BYTES, _TAIL_BYTES = 6, 5
 
 @dataclass(frozen=True, slots=True)
 class FarQueue:
-    """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link), ``buffer``
-    in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). The virtual queue drains at the rate
-    times ``share``, so that it grows before the queue that it stands for.
+    """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link, or else the
+    one that is found), ``buffer`` in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). While
+    nothing is known of the queue that it stands for, the virtual queue drains at the rate times ``share``, so
+    that it grows first.
     """
 
     port: str
@@ -37,7 +38,7 @@ class FarQueue:
 
     def limits(self, link: int) -> tuple[int, int]:
         """Bytes that the virtual queue holds, and its rate in bytes per second. ``link``: the speed of the
-        port in bits per second. (0, 0) if neither says a rate.
+        port, or of the line that was found, in bits per second. (0, 0) if nobody knows a rate.
         """
         rate = self.rate or link // 8
         drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0

@@ -18,6 +18,7 @@ from fairq_ryu.channel import (
     flow_changes,
     flow_records,
     framing,
+    hidden_queue,
     oxm,
     port_mode,
     port_settings,
@@ -147,6 +148,10 @@ def _port_modes(session: Session, port: int) -> Iterable[bytes]:
     return [port_mode.encode_reply([each]) for each in session.server.port_modes(port)]
 
 
+def _hidden_queues(session: Session, port: int) -> Iterable[bytes]:
+    return [hidden_queue.encode_reply([each]) for each in session.server.hidden_queues(port)]
+
+
 def _port_settings(session: Session, _: None) -> None:
     for message in port_settings.messages(session.server.port_settings):
         session.send(message)
@@ -179,3 +184,4 @@ _REQUESTS.add(window_law.REQUEST, _law_states)
 _REQUESTS.add(queue_law.REQUEST, _queue_law_states)
 _REQUESTS.add(segment_counts.REQUEST, _segment_counts)
 _REQUESTS.add(port_mode.REQUEST, _port_modes)
+_REQUESTS.add(hidden_queue.REQUEST, _hidden_queues)

@@ -19,6 +19,7 @@ from fairq_ryu.channel import (
     dropped_packet,
     flow_changes,
     flow_records,
+    hidden_queue,
     oxm,
     port_mode,
     port_settings,
@@ -170,6 +171,10 @@ def _port_modes(arrival: Arrival, found: list[port_mode.PortWindows]) -> None:
     arrival.to.windows.mode_changes.reported(arrival.link, found, arrival.now)
 
 
+def _hidden_queues(arrival: Arrival, found: list[hidden_queue.HiddenQueue]) -> None:
+    arrival.to.windows.hidden_queues_reported(arrival.link, found)
+
+
 def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
     arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
@@ -197,6 +202,7 @@ _REPLIES.add(window_law.REPLY, _law_states)
 _REPLIES.add(queue_law.REPLY, _queue_law_states)
 _REPLIES.add(segment_counts.REPLY, _segment_counts)
 _REPLIES.add(port_mode.REPLY, _port_modes)
+_REPLIES.add(hidden_queue.REPLY, _hidden_queues)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from fairq_ryu.channel.hidden_queue import Why
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agents.agent_port import AgentPort
@@ -39,6 +40,15 @@ QUEUE_LAW_FIELDS = (
     "delay_interval_s",
 )
 """The fields of a port's row about its queue law; null: it has none, or none of that kind."""
+HIDDEN_QUEUE_FIELDS = (
+    "hidden_bytes",
+    "hidden_delay_s",
+    "line_bps",
+    "virtual_rate_bps",
+    "arrivals_peak_bps",
+    "virtual_rate_why",
+)
+"""The fields of a far queue's row about the queue that it stands for; null: not known, or no far queue."""
 _UNKNOWN = PortView(0, NO_WINDOWS, None, Display())
 
 
@@ -87,6 +97,7 @@ class ControllerState:
                     "name": inventory.name(port),
                     "role": inventory.role(port),
                     "far_of": port.port - FAR if is_far(port.port) else None,
+                    **_hidden(known),
                     "flows": seen.flows,
                     "active": None if depth is None else depth.active,
                     "queue_bytes": None if depth is None else depth.backlog,
@@ -114,6 +125,22 @@ class ControllerState:
                     "tx_bps": None if traffic is None else traffic.tx_bps,
                     "rx_bps": None if traffic is None else traffic.rx_bps,
                 }
+
+
+def _hidden(known: AgentPort) -> dict[str, int | float | str | None]:
+    """What the agent has inferred about the queue that a far queue stands for; None: not known."""
+    row: dict[str, int | float | str | None] = dict.fromkeys(HIDDEN_QUEUE_FIELDS)
+    found = known.hidden
+    if found is None:
+        return row
+    return row | {
+        "hidden_bytes": found.standing,
+        "hidden_delay_s": known.hidden_delay,
+        "line_bps": found.line * 8,
+        "virtual_rate_bps": found.rate * 8,
+        "arrivals_peak_bps": found.peak * 8,
+        "virtual_rate_why": Why(found.why).name.lower() if found.why in set(Why) else None,
+    }
 
 
 def _turns(rule: WindowRule | None, law: LawState | None) -> dict[str, int | None]:

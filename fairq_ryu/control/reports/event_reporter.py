@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from fairq_ryu.channel.hidden_queue import HiddenQueue, Why
 from fairq_ryu.control.reports.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.fabric.topology.paths import Moved
@@ -24,9 +25,17 @@ class _Port:
     congestion: Congestion = Congestion.NOM
     incast: bool = False
     law_missing: str | None = None
+    others: bool = False
+    line: int | None = None
 
 
 _CALM = _Port()
+
+
+def _mbit(rate: int) -> str:
+    """A rate in bytes per second, for people."""
+    return f"{rate * 8 / 1e6:,.0f} Mbit/s"
+
 
 Sink = Callable[[Occurrence], object]
 """Stores what has occurred (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
@@ -73,6 +82,20 @@ class EventReporter:
             self._ports.setdefault(key, _Port()).law_missing = reason
             if reason is not None:
                 self._sink(Occurrence(Kind.LAW, f"{self._text(key)} has no windows: {reason}", key))
+
+    def hidden_queue(self, key: PortKey, found: HiddenQueue) -> None:
+        """What an agent has inferred about the queue that a far queue stands for."""
+        port = self._ports.setdefault(key, _Port())
+        if found.line != port.line:
+            if port.line is not None and found.line:
+                text = f"the line before {self._text(key)} carries {_mbit(found.line)}"
+                self._sink(Occurrence(Kind.RATE, text, key))
+            port.line = found.line
+        others = found.why == Why.OTHERS
+        if others != port.others:
+            port.others = others
+            words = f"carries other traffic: {_mbit(found.rate)} are left" if others else "is ours again"
+            self._sink(Occurrence(Kind.OTHERS, f"the line before {self._text(key)} {words}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:
         """A queue has dropped packets."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
 from fairq_ryu.channel.description import Description
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
@@ -331,6 +332,13 @@ class WindowController:
             self._reporter.law_missing(key, self.engine.law_missing(key))
             for part in self._parts:
                 link.send(part.queue_read(link, key, sample, now))
+
+    def hidden_queues_reported(self, link: AgentLink, found: Iterable[HiddenQueue]) -> None:
+        """An agent has reported what it has inferred about hidden queues."""
+        for record in found:
+            port = link.ports[record.port]
+            port.hidden, port.hidden_delay = record, record.delay_s(port.hidden)
+            self._reporter.hidden_queue(PortKey(link.dpid, record.port), record)
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""
