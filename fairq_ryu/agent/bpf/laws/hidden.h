@@ -109,12 +109,17 @@ LAW_INLINE void hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed,
 	h->run_ns = h->run_bytes = 0;
 }
 
-/* It has stood for two intervals at least: what is left for us, bytes/s. */
+/*
+ * It has stood for two intervals at least: what is left for us, bytes/s. Whoever has more of the line gives up more, and
+ * all rise alike: several far queues behind one line come near to equal parts, as flows do (AIMD).
+ */
 LAW_INLINE __u64 hidden_left(const struct fq_far_queue *far, const struct fq_hidden *h,
 			     __u64 arrivals, __u64 much)
 {
 	__u64 empties = law_less(h->standing, much / 2) * (NS_PER_S / HIDDEN_DRAIN_NS);
+	__u64 part_q10 = law_div(arrivals << 10, far->line);
 
+	empties = empties * 2 * law_min(part_q10, 1 << 10) >> 10;
 	return law_max(arrivals - law_min(empties, arrivals / 8), far->line / HIDDEN_LEAST);
 }
 
