@@ -13,6 +13,7 @@ from fairq_ryu.channel import (
     deadlines,
     flow_changes,
     flowmod,
+    hidden_queue,
     port_mode,
     port_settings,
     queue_depth,
@@ -26,6 +27,7 @@ from fairq_ryu.channel import (
 )
 from fairq_ryu.channel.oxm import EXPERIMENTER_ID
 from fairq_ryu.config.loader import Config
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import (
@@ -56,6 +58,9 @@ WINDOW_LAW = base.switch_law(make("las", Config()), _PORT)
 QUEUE_LAW = base.queue_law(make("afcd", Config()), _PORT)
 """As the controller sends them by default."""
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
+_HIDDEN = hidden_queue.HiddenQueue(
+    FAR | 17, hidden_queue.Why.OTHERS, 4100, 5200, 125_000_000, 74_900_000, 75_100_000, 1_234_567, 850
+)
 _LAW = window_law.LawState(
     law=17, port=17, pool=30500, window=0, queue=30280, target=31250, flows=9, young=3, beta=0, segment=1460,
     mode=0, limited_by=0, kind=FairQLaw.kind, updates=123456, late=7, waiting=12, held=256, released=240,
@@ -143,6 +148,10 @@ def dumps() -> dict[str, bytes]:
         ),
         "set-port-mode": _sent(port_mode.set_port_mode(_PEER, 17, port_mode.OBSERVE), 0x10D),
         "port-mode-request": _sent(port_mode.request(_PEER), 0x10E),
+        "hidden-queue-request": _sent(hidden_queue.request(_PEER), 0x10F),
+        "hidden-queue-reply": _reply(
+            0x10F, hidden_queue.EXP_TYPE_HIDDEN_QUEUE, hidden_queue.encode_reply([_HIDDEN])
+        ),
         "port-mode-reply": _reply(0x10E, port_mode.EXP_TYPE_PORT_MODE, port_mode.encode_reply([windows])),
         "port-settings-request": _sent(port_settings.request(_PEER), 0x10D),
         "port-settings": settings,

@@ -10,6 +10,8 @@ const KINDS = {
   cng: "congested",
   nom: "normal",
   incast: "incast",
+  others: "others",
+  rate: "rate found",
   loss: "loss",
   law: "law",
   repin: "re-pin",
@@ -21,7 +23,7 @@ const KINDS = {
   policy: "policy",
   mode: "mode",
 };
-const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "law"]);
+const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "others", "law"]);
 
 export class EventList {
   constructor(store) {
