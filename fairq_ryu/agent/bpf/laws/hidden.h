@@ -8,7 +8,7 @@
  * The least excess of an interval stood in the queue throughout: bursts, and senders that take their time, only make
  * others longer. While something stands, the line is busy, and what arrives here is all that it has left for us. So
  *
- *	stands, two intervals in a row -> the rate is that of arrivals, less what empties the queue in HIDDEN_DRAIN_NS
+ *	stands, for a run of intervals -> the rate is that of arrivals, less what empties the queue in HIDDEN_DRAIN_NS
  *	it does not                    -> the rate rises, the faster the longer nothing has stood: to base, and beyond it
  *	                                  towards the line while data arrives at the rate and the mean is below a tenth
  *	no samples                     -> base, which it rises to; it is never above
@@ -34,7 +34,7 @@
 /* What stands counts from this part of the buffer on, half of what the mean may be; without a buffer, from this delay on. */
 #define HIDDEN_PART       20
 #define HIDDEN_UNKNOWN_NS 500000ULL
-#define HIDDEN_DRAIN_NS   100000000ULL
+#define HIDDEN_DRAIN_NS   50000000ULL
 /* For so long the rate of the line is believed, and that the law will empty the queue. */
 #define HIDDEN_TRUST_NS (NS_PER_S / 2)
 /*
@@ -50,8 +50,9 @@
  * quarter of the line; beyond base an eighth of that. */
 #define HIDDEN_RISE   100
 #define HIDDEN_FASTER 4
-/* The rate of a full line is worked out from so long at least. */
-#define HIDDEN_RUN_NS 50000000ULL
+/* What arrives while something stands is a rate after so long, or so many bytes. */
+#define HIDDEN_RUN_NS    50000000ULL
+#define HIDDEN_RUN_BYTES (1 << 18)
 
 /* A round trip took so long, ns: what it took beyond the least one of its host. */
 LAW_INLINE __u64 least_excess(struct fq_least *l, __u32 took, __u64 now)
@@ -85,11 +86,15 @@ LAW_INLINE bool hidden_is_due(const struct fq_hidden *h, __u64 now)
 	return law_less(now, h->judged_ns) >= HIDDEN_NS;
 }
 
-/* The rate at which data arrives while the queue stands, and the highest of all intervals of the last seconds. */
-LAW_INLINE void hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed, bool stands,
-			     __u64 now)
+/*
+ * The highest rate of all intervals of the last seconds. Returns the rate at which data has arrived while the queue stood,
+ * bytes/s, when that is known; 0: not now.
+ */
+LAW_INLINE __u64 hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed, bool stands,
+			      __u64 now)
 {
 	__u32 span = now >> 30;
+	__u64 rate;
 
 	if (h->peak_span != span) {
 		h->peak_before = span - h->peak_span == 1 ? h->peak : 0;
@@ -99,18 +104,20 @@ LAW_INLINE void hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed,
 	h->peak = law_max(h->peak, arrivals);
 	if (!stands || !h->stands) {
 		h->run_ns = h->run_bytes = 0;
-		return;
+		return 0;
 	}
 	h->run_ns += elapsed;
-	h->run_bytes += h->bytes;
-	if (h->run_ns < HIDDEN_RUN_NS)
-		return;
-	h->served = law_max(h->served, h->run_bytes * 1000 / (h->run_ns / 1000000));
+	h->run_bytes += law_min(h->bytes, 1ULL << 34);
+	if (h->run_ns < HIDDEN_RUN_NS && h->run_bytes < HIDDEN_RUN_BYTES)
+		return 0;
+	rate = h->run_bytes * 1000 / law_max(h->run_ns / 1000000, 1);
+	h->served = law_max(h->served, rate);
 	h->run_ns = h->run_bytes = 0;
+	return rate;
 }
 
 /*
- * It has stood for two intervals at least: what is left for us, bytes/s. Whoever has more of the line gives up more, and
+ * It has stood for a while: what is left for us, bytes/s. Whoever has more of the line gives up more, and
  * all rise alike: several far queues behind one line come near to equal parts, as flows do (AIMD).
  */
 LAW_INLINE __u64 hidden_left(const struct fq_far_queue *far, const struct fq_hidden *h,
@@ -119,8 +126,8 @@ LAW_INLINE __u64 hidden_left(const struct fq_far_queue *far, const struct fq_hid
 	__u64 empties = law_less(h->standing, much / 2) * (NS_PER_S / HIDDEN_DRAIN_NS);
 	__u64 part_q10 = law_div(arrivals << 10, far->line);
 
-	empties = empties * 2 * law_min(part_q10, 1 << 10) >> 10;
-	return law_max(arrivals - law_min(empties, arrivals / 8), far->line / HIDDEN_LEAST);
+	empties = empties * 4 * law_min(part_q10, 1 << 10) >> 10;
+	return law_max(arrivals - law_min(empties, arrivals / 16), far->line / HIDDEN_LEAST);
 }
 
 /* By how much the rate rises in an interval, bytes/s. */
@@ -136,32 +143,30 @@ LAW_INLINE __u64 hidden_rise(const struct fq_far_queue *far, const struct fq_hid
 
 /* The rate of the virtual queue from now on, bytes/s. */
 LAW_INLINE __u64 hidden_rate(const struct fq_far_queue *far, struct fq_hidden *h, __u64 arrivals,
-			     __u64 elapsed, bool known, bool stands, __u64 now)
+			     __u64 served, __u64 elapsed, bool known, bool stands, __u64 now)
 {
 	__u64 much = far->limit / HIDDEN_PART, rate = h->rate, step;
 	__u64 top = law_max(far->base, far->line - far->line / HIDDEN_MOST);
-	bool others = arrivals < far->base - far->base / 16;
+	bool others = served < far->base - far->base / 16;
 
-	if (stands != h->stands) {
-		h->stands = stands;
-		h->since_ns = now;
-	}
 	step = hidden_rise(far, h, elapsed, now);
 	if (!known) {
 		h->why = rate < far->base ? FQ_HIDDEN_OTHERS : FQ_HIDDEN_BLIND;
 		return law_min(rate + step, far->base);
 	}
 	if (stands) {
-		if (now == h->since_ns)
+		if (!served)
 			return rate;
 		h->why = others ? FQ_HIDDEN_OTHERS : FQ_HIDDEN_FULL;
 		/* All that the line carries comes here: the virtual queue has it, and the law lowers windows. */
 		if (!others && now - h->since_ns < HIDDEN_TRUST_NS)
-			return law_min(rate, far->base);
-		return law_min(rate, hidden_left(far, h, arrivals, much));
+			return far->base;
+		return law_min(hidden_left(far, h, served, much), far->base);
 	}
 	if (rate < far->base) {
-		rate = law_min(rate + step, far->base);
+		/* What has come was left for us. */
+		rate = law_max(rate + step, arrivals - arrivals / 8);
+		rate = law_min(rate, far->base);
 		if (rate == far->base)
 			h->why = FQ_HIDDEN_SHARE;
 		return rate;
@@ -199,7 +204,7 @@ LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h
 LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h, __u64 now)
 {
 	__u64 elapsed = law_less(now, h->judged_ns), samples = h->samples - h->judged_samples;
-	__u64 arrivals, speed, least = h->least, force;
+	__u64 arrivals, served, speed, least = h->least, force;
 	bool stands;
 
 	if (h->line != far->line || h->base != far->base) {
@@ -224,13 +229,19 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 			  MAX_POOL);
 	stands = least &&
 		 (far->limit ? h->standing > far->limit / HIDDEN_PART : least > HIDDEN_UNKNOWN_NS);
-	hidden_meter(h, arrivals, elapsed, stands, now);
+	/* What arrived while the rate was lowered says nothing about what is left for us. */
+	if (h->probes) {
+		h->run_ns = h->run_bytes = 0;
+		stands = h->stands = 0;
+	}
+	served = hidden_meter(h, arrivals, elapsed, stands, now);
+	if (stands != h->stands) {
+		h->stands = stands;
+		h->since_ns = now;
+	}
 	if (far->line) {
-		/* What arrived while it was lowered says nothing about what is left for us. */
-		if (h->probes)
-			h->since_ns += elapsed;
-		else
-			h->rate = hidden_rate(far, h, arrivals, elapsed, least, stands, now);
+		if (!h->probes)
+			h->rate = hidden_rate(far, h, arrivals, served, elapsed, least, stands, now);
 		force = h->rate;
 		if (!h->probes)
 			h->probe_rate = law_max(law_min(force, arrivals) / 2, 1);
@@ -238,8 +249,6 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 		if (h->probes)
 			force = h->probe_rate;
 		h->drain = law_max((force << FQ_DRAIN_SHIFT) / NS_PER_S, 1);
-	} else {
-		h->stands = stands;
 	}
 restart:
 	h->judged_ns = now;
