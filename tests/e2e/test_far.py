@@ -141,21 +141,34 @@ def site(directory: Path, line: str) -> Iterator[Site]:
         yield made
 
 
-def test_x(tmp_path: Path) -> None:
-    with site(tmp_path, f"buffer {BUFFER}") as here, here.bulk():
-        for _ in range(24):
-            time.sleep(0.5)
-            row = here.far
-            print({k: row[k] for k in ("virtual_rate_why","line_bps","virtual_rate_bps","arrivals_peak_bps","hidden_bytes","hidden_delay_s","drops","window_bytes","pool_bytes")}, here.lost())
-        print(here.events("rate"), here.events("others"))
-        with here.others(tmp_path, 20):
-            for _ in range(16):
-                time.sleep(0.5)
-                row = here.far
-                print({k: row[k] for k in ("virtual_rate_why","line_bps","virtual_rate_bps","arrivals_peak_bps","hidden_bytes","hidden_delay_s","drops")}, here.lost())
-        for _ in range(16):
-            time.sleep(0.5)
-            row = here.far
-            print({k: row[k] for k in ("virtual_rate_why","line_bps","virtual_rate_bps","arrivals_peak_bps","hidden_bytes","hidden_delay_s","drops")}, here.lost())
-        print(here.events("rate"), here.events("others"))
-        assert 0
+def test_a_rate_that_nobody_says_is_found_when_the_hidden_queue_fills(tmp_path: Path) -> None:
+    with site(tmp_path, f"buffer {BUFFER}") as here:
+        row = here.far
+        assert (row["virtual_rate_why"], row["line_bps"], row["rate_bps"]) == ("unknown", 0, 0)
+        with here.bulk():
+            assert until(lambda: here.far["line_bps"]), here.far
+            assert 0.9 * LINE < here.far["line_bps"] / 1e6 < 1.1 * LINE
+            assert until(lambda: here.far["pool_bytes"]), "its windows are lowered now"
+            time.sleep(1)
+            before = here.lost()
+            time.sleep(4)
+            assert 0 < before and here.lost() - before < before, "most were lost before the rate was known"
+        assert here.events("rate")
+
+
+def test_the_rate_is_what_others_leave_while_they_are_there(tmp_path: Path) -> None:
+    """They take 40 % of the line."""
+    with site(tmp_path, f"rate {LINE}mbit buffer {BUFFER}") as here, here.bulk():
+        assert until(lambda: here.far["hidden_delay_s"])
+        time.sleep(2)
+        with here.others(tmp_path, 0.4 * LINE):
+            assert until(lambda: here.far["virtual_rate_why"] == "others"), here.far
+            assert until(lambda: here.far["virtual_rate_bps"] / 1e6 < 0.75 * LINE), here.far
+            time.sleep(1)
+            before = here.lost()
+            time.sleep(4)
+            lost = here.lost() - before
+            assert here.far["virtual_rate_bps"] / 1e6 > 0.3 * LINE
+            assert lost < 4 * LINE * 1e6 / 8 / 1500 / 100, "a part in a hundred"
+        assert until(lambda: here.far["virtual_rate_bps"] / 1e6 > 0.9 * LINE), here.far
+        assert until(lambda: any("ours again" in each for each in here.events("others")))

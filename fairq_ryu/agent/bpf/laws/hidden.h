@@ -26,30 +26,31 @@
 #include "arithmetic.h"
 
 /* An interval: so long, and so many samples, or HIDDEN_WAIT_NS. */
-#define HIDDEN_NS      10000000ULL
-#define HIDDEN_SAMPLES 8
-#define HIDDEN_WAIT_NS 100000000ULL
+#define HIDDEN_NS         10000000ULL
+#define HIDDEN_SAMPLES    8
+#define HIDDEN_WAIT_NS    100000000ULL
 /* The least round trip is that of one to two such spans, << HIDDEN_SPAN_SHIFT ns. */
 #define HIDDEN_SPAN_SHIFT 33
 /* What stands counts from this part of the buffer on, half of what the mean may be; without a buffer, from this delay on. */
 #define HIDDEN_PART       20
 #define HIDDEN_UNKNOWN_NS 500000ULL
-#define HIDDEN_DRAIN_NS   50000000ULL
+#define HIDDEN_DRAIN_NS \
+	50000000ULL /* or 16 times as long as the longest queue needs, if that is more */
 /* For so long the rate of the line is believed, and that the law will empty the queue. */
-#define HIDDEN_TRUST_NS (NS_PER_S / 2)
+#define HIDDEN_TRUST_NS  (NS_PER_S / 2)
 /*
  * As often as the least round trips may be forgotten, and soon after the first arrivals, the rate is half of what arrives
  * until the longest queue has drained: whatever stood all the time was taken for a part of the path. (BBR does the same.)
  */
-#define HIDDEN_PROBE_NS (8 * NS_PER_S)
-#define HIDDEN_FIRST_NS NS_PER_S
+#define HIDDEN_PROBE_NS  (8 * NS_PER_S)
+#define HIDDEN_FIRST_NS  NS_PER_S
 /* What the line has left for us is taken to be this part of it at least; the rate is at most the line less a part. */
-#define HIDDEN_LEAST 16
-#define HIDDEN_MOST  256
+#define HIDDEN_LEAST     16
+#define HIDDEN_MOST      256
 /* Part of the line by which the rate rises in a second; so much more for each second in which nothing has stood, up to a
  * quarter of the line; beyond base an eighth of that. */
-#define HIDDEN_RISE   100
-#define HIDDEN_FASTER 4
+#define HIDDEN_RISE      100
+#define HIDDEN_FASTER    4
 /* What arrives while something stands is a rate after so long, or so many bytes. */
 #define HIDDEN_RUN_NS    50000000ULL
 #define HIDDEN_RUN_BYTES (1 << 18)
@@ -123,11 +124,13 @@ LAW_INLINE __u64 hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed
 LAW_INLINE __u64 hidden_left(const struct fq_far_queue *far, const struct fq_hidden *h,
 			     __u64 arrivals, __u64 much)
 {
-	__u64 empties = law_less(h->standing, much / 2) * (NS_PER_S / HIDDEN_DRAIN_NS);
+	__u64 above = law_less(h->standing, much / 2);
+	__u64 empties = law_min(above * (NS_PER_S / HIDDEN_DRAIN_NS),
+				law_div((far->line >> 10) * above, far->limit) << 6);
 	__u64 part_q10 = law_div(arrivals << 10, far->line);
 
 	empties = empties * 4 * law_min(part_q10, 1 << 10) >> 10;
-	return law_max(arrivals - law_min(empties, arrivals / 16), far->line / HIDDEN_LEAST);
+	return law_max(arrivals - law_min(empties, arrivals / 8), far->line / HIDDEN_LEAST);
 }
 
 /* By how much the rate rises in an interval, bytes/s. */
@@ -241,7 +244,8 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	}
 	if (far->line) {
 		if (!h->probes)
-			h->rate = hidden_rate(far, h, arrivals, served, elapsed, least, stands, now);
+			h->rate =
+				hidden_rate(far, h, arrivals, served, elapsed, least, stands, now);
 		force = h->rate;
 		if (!h->probes)
 			h->probe_rate = law_max(law_min(force, arrivals) / 2, 1);
