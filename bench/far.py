@@ -12,11 +12,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bench.laws import Network, volleys
+from bench.laws import ELEPHANTS, Network, volleys
 from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
+from fairq_ryu.channel.hidden_queue import Why
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
@@ -29,6 +30,8 @@ NETWORKS = (
     Network(25e9, 50, 500_000),
     Network(100e9, 20, 1_000_000),
 )
+SHARED = Network(1e9, 500, 250_000)
+"""Where others have a part of the line."""
 SHARE = 0.98
 TICK = 1_000_000
 """Of the clocks of timestamps, ns."""
@@ -200,9 +203,11 @@ def _port(network: Network, spec: LawSpec | None, far: bool) -> Bottleneck:
     if spec is None:
         under_way = network.rate / 8e6 * network.round_trip
         return Dctcp(*place, threshold=max(MARK_FRAMES * 1514, int(0.8 * under_way)))
-    share = SHARE if far else 1
-    law = switch_law(parameters(spec, QueueLimits("model", network.buffer, int(network.rate / 8 * share))))
-    return (Far if far else Bottleneck)(*place, law)
+    return (Far if far else Bottleneck)(*place, _law(network, spec, SHARE if far else 1))
+
+
+def _law(network: Network, spec: LawSpec, share: float) -> HostLaw:
+    return switch_law(parameters(spec, QueueLimits("model", network.buffer, int(network.rate / 8 * share))))
 
 
 def table(networks: tuple[Network, ...] = NETWORKS) -> Iterator[str]:
@@ -227,7 +232,71 @@ def table(networks: tuple[Network, ...] = NETWORKS) -> Iterator[str]:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Of a line with elephants: ``queue``, the mean of the hidden one as a part of its buffer; ``goodput`` of
+    the elephants of each receiver as a part of the line; ``found``: the part of the buffer that a segment
+    found full (p99); and ``drops``. ``why``: what the receivers' rates are at the end.
+    """
+
+    queue: float
+    found: float
+    goodput: tuple[float, ...]
+    drops: int
+    why: tuple[Why, ...]
+
+
+def beside_others(
+    network: Network, spec: LawSpec, receivers: int = 1, part: float = 0.0, seconds: float = 2.0
+) -> Shared:
+    """Eight elephants to one or several receivers behind the port, whose bridges each take the line for its
+    own, beside datagrams for somebody else that take a part of it. Figures of the last so many seconds of
+    twice as many.
+    """
+    port = _port(network, spec, far=True)
+    assert isinstance(port, Far)
+    for _ in range(receivers - 1):
+        port.receivers.append(Receiver(_law(network, spec, SHARE), network.rate, network.buffer))
+    span = int(seconds * 1e9)
+    flows = [port.start(port.now + number * 1000) for number in range(ELEPHANTS)]
+    if part:
+        port.beside(part, port.now + 2 * span)
+    port.run(port.now + span)
+    area, acked, drops = port.byte_ns, [flow.acked for flow in flows], port.drops
+    port.found.clear()
+    port.run(port.now + span)
+    grown = [flow.acked - before for flow, before in zip(flows, acked, strict=True)]
+    on_wire = (MSS + HEADERS) / MSS * 8e9 / span / network.rate
+    return Shared(
+        queue=(port.byte_ns - area) / span / network.buffer,
+        found=sorted(port.found)[len(port.found) * 99 // 100] / network.buffer,
+        goodput=tuple(sum(grown[each::receivers]) * on_wire for each in range(receivers)),
+        drops=port.drops - drops,
+        why=tuple(Why(each.hidden.state.why) for each in port.receivers),
+    )
+
+
+def table_beside_others(network: Network = SHARED) -> Iterator[str]:
+    """The lines of the table of shared lines."""
+    yield "policy  receivers  others  mean queue  p99 queue  elephants  drops  rates are"
+    for name, spec in (
+        ("fairq", FairQLaw(base_rtt_us=network.round_trip)),
+        ("las", LasLaw(target_ppm=150_000, base_rtt_us=network.round_trip)),
+    ):
+        for receivers, part in ((1, 0.0), (1, 0.4), (2, 0.0), (2, 0.4)):
+            found = beside_others(network, spec, receivers, part)
+            elephants = " + ".join(f"{each:.1%}" for each in found.goodput)
+            why = ", ".join(sorted({each.name.lower() for each in found.why}))
+            yield (
+                f"{name:6s} {receivers:10d} {part:7.0%} {found.queue:11.1%} {found.found:10.1%}  "
+                f"{elephants:13s} {found.drops:6d}  {why}"
+            )
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     for line in table():
+        print(line, flush=True)
+    print(f"\n{SHARED.rate / 1e6:,.0f} Mbit/s, {SHARED.round_trip} us, {SHARED.buffer:,} bytes")
+    for line in table_beside_others():
         print(line, flush=True)

@@ -57,8 +57,8 @@ def known_line(port: BridgePort) -> int:
 
 
 def far_limits(port: BridgePort, found: int = 0) -> QueueLimits:
-    """The limits of the virtual queue of a far queue. ``found``: the rate of the line, bytes per second, where
-    neither the configuration nor the link says it.
+    """The limits of the virtual queue of a far queue. ``found``: the rate of the line, bytes per second,
+    where neither the configuration nor the link says it.
     """
     assert port.far is not None
     limit, rate = port.far.limits(8 * (known_line(port) or found))

@@ -1,4 +1,4 @@
-"""What agents have inferred about the queues that far queues stand for, a line each below the table of ports."""
+"""What agents have inferred about hidden queues, a line for each far queue below the table of ports."""
 
 from __future__ import annotations
 

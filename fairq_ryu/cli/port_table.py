@@ -62,7 +62,13 @@ def ports_table(answer: Answer) -> RenderableType:
     policies = [str(row["policy"]) for row in rows]
     notes = [
         Text(plain(note))
-        for note in (*_missing_laws(rows), *_turns(rows), *_observed(rows), *queue_law_notes(rows), *far_notes(rows))
+        for note in (
+            *_missing_laws(rows),
+            *_turns(rows),
+            *_observed(rows),
+            *queue_law_notes(rows),
+            *far_notes(rows),
+        )
     ]
     if len(set(policies)) == 1:
         return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)

@@ -1,4 +1,4 @@
-"""The queue in a switch that is not ours, inferred from the receiver's bridge: real TCP, the topology ``tor``.
+"""The queue in a switch that is not ours, inferred from the receiver's bridge; real TCP, topology ``tor``.
 
 Its port is slow and shallow. Datagrams that are dropped before the agent's filter are those of somebody else
 behind the same port: they take the line, and nothing here counts them.
@@ -152,7 +152,7 @@ def test_a_rate_that_nobody_says_is_found_when_the_hidden_queue_fills(tmp_path: 
             time.sleep(1)
             before = here.lost()
             time.sleep(4)
-            assert 0 < before and here.lost() - before < before, "most were lost before the rate was known"
+            assert before > 0 and here.lost() - before < before, "most were lost before the rate was known"
         assert here.events("rate")
 
 

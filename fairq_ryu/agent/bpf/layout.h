@@ -121,7 +121,7 @@
 #define FQ_HIDDEN_FULL    4
 #define FQ_HIDDEN_OTHERS  5
 /* Hosts, by hash, whose least round trips are known (lib/round_trips.h); a power of 2. */
-#define FQ_LEAST 1024
+#define FQ_LEAST          1024
 
 /* Part of fq_queue_check.drain_ns, for delays of the machine. */
 #define FQ_MARGIN_NS 20000000
@@ -221,7 +221,7 @@ struct fq_dir {
 	__u32 alt_ifindex;   /* another port by which it left since it last left by that; 0: none */
 	__u32 alt_from;      /* seq_next when it first left by that port */
 	__u32 alt_epoch;     /* time bucket in which it first left by that port */
-	__u32 asked_us;      /* when asked_tsval left, ns >> 10; 0: no answer is awaited (round_trips.h) */
+	__u32 asked_us; /* when asked_tsval left, ns >> 10; 0: no answer is awaited (round_trips.h) */
 	/* State of the connection. */
 	__u64 bytes;     /* payload bytes that left */
 	__u64 packets;   /* data segments that left */
@@ -429,9 +429,9 @@ struct fq_queue {
 
 /* A far queue, by slot: written by the agent only. */
 struct fq_far_queue {
-	__u64 line;  /* rate of the line, bytes/s; 0: nobody knows it, and there is no virtual queue yet */
-	__u64 base;  /* rate of the virtual queue while nothing else is known: a share of that */
-	__u32 limit; /* bytes that it holds, as the queue before the line; 0: not known */
+	__u64 line; /* rate of the line, bytes/s; 0: nobody knows it, and there is no virtual queue yet */
+	__u64 base;    /* rate of the virtual queue while nothing else is known: a share of that */
+	__u32 limit;   /* bytes that it holds, as the queue before the line; 0: not known */
 	__u32 is_kept; /* 0: there is none in this slot */
 };
 
@@ -442,21 +442,21 @@ struct fq_far_queue {
 struct fq_hidden {
 	__u64 excess_ns; /* sum over the samples of what they took beyond the least */
 	__u64 samples;
-	__u64 least;     /* the smallest of this interval, ns, and 1; 0: no sample yet */
-	__u64 bound_ns;  /* a sample of more is none of the queue; 0: each is */
-	__u64 judged_ns; /* end of the last interval */
+	__u64 least;         /* the smallest of this interval, ns, and 1; 0: no sample yet */
+	__u64 bound_ns;      /* a sample of more is none of the queue; 0: each is */
+	__u64 judged_ns;     /* end of the last interval */
 	__u64 judged_excess; /* excess_ns and samples then */
 	__u64 judged_samples;
-	__u64 bytes;    /* that have arrived since */
-	__u64 line;     /* of which far queue all this is: as in fq_far_queue */
+	__u64 bytes; /* that have arrived since */
+	__u64 line;  /* of which far queue all this is: as in fq_far_queue */
 	__u64 base;
-	__u64 rate;     /* of the virtual queue, bytes/s */
-	__u64 drain;    /* likewise, as in fq_queue; for an interval it may be less */
+	__u64 rate;       /* of the virtual queue, bytes/s */
+	__u64 drain;      /* likewise, as in fq_queue; for an interval it may be less */
 	__u64 probed_ns;  /* when the rate was lowered last, to see the least round trips */
 	__u64 probe_rate; /* ... to this, bytes/s */
-	__u64 since_ns; /* since when it has stood, or has not */
-	__u64 run_ns;   /* of these intervals, those that `served` does not have yet */
-	__u64 run_bytes; /* ... and what arrived in them */
+	__u64 since_ns;   /* since when it has stood, or has not */
+	__u64 run_ns;     /* of these intervals, those that `served` does not have yet */
+	__u64 run_bytes;  /* ... and what arrived in them */
 	__u64 served; /* the highest rate at which data came while the queue stood, bytes/s; 0: it never did */
 	__u64 peak;        /* the highest rate of an interval in this span of 1.07 s, bytes/s */
 	__u64 peak_before; /* ... in the one before */

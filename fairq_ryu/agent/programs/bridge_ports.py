@@ -29,7 +29,9 @@ class BridgePorts:
         self._devices: dict[int, WindowDevice] = {}
         self._observed: set[int] = set()  # OpenFlow numbers, also of ports that have gone
         self._untagged: dict[int, int] = {}
-        self._found_rates: dict[int, tuple[FoundRate, int]] = {}  # by number; with lost segments at the last look
+        self._found_rates: dict[
+            int, tuple[FoundRate, int]
+        ] = {}  # by number; with lost segments at the last look
 
     def close(self) -> None:
         """Detach from every port. A second call does nothing."""
@@ -73,8 +75,8 @@ class BridgePorts:
         self.host.far.set_limits(port.ifindex, far_limits(port, found), found, port.far.buffer)
 
     def line_of(self, port: BridgePort) -> int:
-        """The rate of the line by which the data of a far queue arrives, bytes per second: as it is said, or as
-        it was found; 0: not known.
+        """The rate of the line by which the data of a far queue arrives, bytes per second: as it is said, or
+        as it was found; 0: not known.
         """
         found = self._found_rates.get(port.ofport)
         return known_line(port) or (found[0].rate if found else 0)

@@ -66,8 +66,8 @@ class FarProgram(FilterProgram):
         self._ports.add(port_index(known))
 
     def set_limits(self, known: int, limits: QueueLimits, line: int, buffer: int) -> None:
-        """What the virtual queue holds, and its rate while nothing is known of the hidden queue. ``line``: the
-        rate of that one, bytes per second (0: not known), ``buffer``: what it holds, bytes (0: not known).
+        """What the virtual queue holds, and its rate while nothing is known of the hidden queue. ``line``:
+        the rate of that one, bytes per second (0: not known), ``buffer``: what it holds, bytes (0: likewise).
         Raises :class:`BpfError`.
         """
         entry = layout.fq_far_queue(line=line, base=limits.rate, limit=limits.limit or buffer, is_kept=1)

@@ -97,7 +97,8 @@ class EventRow(Row):
     kind: EventKind = described(
         "`cng`: a queue became congested; `nom`: it is no longer congested; `incast`: IQM began "
         "or stopped limiting flows; `others`: the line before a far queue carries traffic that does not come "
-        "here, or no longer; `rate`: the rate of such a line was found, or has changed; `law`: the switch does not run the law of a port, which has no windows; "
+        "here, or no longer; `rate`: the rate of such a line was found, or has changed; `law`: the switch "
+        "does not run the law of a port, which has no windows; "
         "`repin`: a connection got another path; `loss`: a queue "
         "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
         "flow arrived before its deadline; `unsent`: a flow that an application announced ended "

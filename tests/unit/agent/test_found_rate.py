@@ -69,9 +69,7 @@ def test_what_others_leave_is_not_the_rate_of_the_line(part: float) -> None:
 
 @given(
     st.lists(
-        st.builds(
-            Seen, st.integers(0, 10**11), st.integers(0, 10**11), st.integers(0, 100), st.booleans()
-        )
+        st.builds(Seen, st.integers(0, 10**11), st.integers(0, 10**11), st.integers(0, 100), st.booleans())
     )
 )
 def test_it_is_never_more_than_was_seen_and_a_little(looks: list[Seen]) -> None:

@@ -39,9 +39,8 @@ static inline __attribute__((always_inline)) void arrivals_count(struct fq_arriv
  * A tick of the law is due: work out the integral of the queue that it is told of. `rate`: of the virtual queue, which
  * may be more or less than that of the law (hidden.h), bytes/s.
  */
-static inline __attribute__((always_inline)) void arrivals_tick(const struct fq_law *p,
-								struct fq_arrivals *a, __u64 rate,
-								__u32 backlog, __u64 now)
+static inline __attribute__((always_inline)) void
+arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u64 rate, __u32 backlog, __u64 now)
 {
 	__u64 elapsed = law_less(now, a->ns), settle, load, length;
 

@@ -63,7 +63,13 @@ def test_others_on_the_line_before_a_far_queue_come_and_go(reported):
     for why in (Why.SHARE, Why.FULL, Why.OTHERS, Why.OTHERS, Why.RAISED, Why.SHARE):
         reported.reporter.hidden_queue(PORT, HIDDEN._replace(why=why, rate=3_750_000))
     assert reported.events == [
-        (Kind.OTHERS, "the line before s2-eth1 (2:1) carries other traffic: 30 Mbit/s are left", PORT, None, 1),
+        (
+            Kind.OTHERS,
+            "the line before s2-eth1 (2:1) carries other traffic: 30 Mbit/s are left",
+            PORT,
+            None,
+            1,
+        ),
         (Kind.OTHERS, "the line before s2-eth1 (2:1) is ours again", PORT, None, 1),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -146,7 +147,7 @@ def test_when_they_have_gone_we_get_the_line_again(line: int, buffer: int) -> No
     loop.run(6, others=lambda t: 0.4 * (t > 2))
     after = loop.run(8)
     rates = [each.rate for each in after]
-    assert all(later >= earlier * 0.85 for earlier, later in zip(rates, rates[1:], strict=False))
+    assert all(later >= earlier * 0.85 for earlier, later in itertools.pairwise(rates))
     assert after[-1].rate > 0.98 and after[-1].why is Why.RAISED
 
 
