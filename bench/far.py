@@ -17,7 +17,7 @@ from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.channel.hidden_queue import Why
+from fairq_ryu.far_queue import Why
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw

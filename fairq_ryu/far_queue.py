@@ -7,6 +7,7 @@ keeps a virtual queue of what arrives (``agent/bpf/lib/virtual_queue.h``), and s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 FAR = 1 << 16
 """Added to the OpenFlow number of a port, it makes that of its far queue. Open vSwitch numbers no port so
@@ -43,6 +44,22 @@ class FarQueue:
         rate = self.rate or link // 8
         drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0
         return self.buffer or drained, int(rate * self.share)
+
+
+class Why(IntEnum):
+    """What the rate of a virtual queue is (``FQ_HIDDEN_...`` in ``layout.h``).
+
+    UNKNOWN: none, because nobody knows the rate of the line yet. BLIND: the share, and no round trips show
+    what stands. SHARE: the share. RAISED: more, because hardly anything stands. FULL: the share or less,
+    because something stands, and all that the line carries comes here. OTHERS: what other traffic leaves.
+    """
+
+    UNKNOWN = 0
+    BLIND = 1
+    SHARE = 2
+    RAISED = 3
+    FULL = 4
+    OTHERS = 5
 
 
 def is_far(number: int) -> bool:

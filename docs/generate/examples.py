@@ -27,7 +27,7 @@ from fairq_ryu.channel import (
 )
 from fairq_ryu.channel.oxm import EXPERIMENTER_ID
 from fairq_ryu.config.loader import Config
-from fairq_ryu.far_queue import FAR
+from fairq_ryu.far_queue import FAR, Why
 from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import (
@@ -59,7 +59,7 @@ QUEUE_LAW = base.queue_law(make("afcd", Config()), _PORT)
 """As the controller sends them by default."""
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
 _HIDDEN = hidden_queue.HiddenQueue(
-    FAR | 17, hidden_queue.Why.OTHERS, 4100, 5200, 125_000_000, 74_900_000, 75_100_000, 1_234_567, 850
+    FAR | 17, Why.OTHERS, 4100, 5200, 125_000_000, 74_900_000, 75_100_000, 1_234_567, 850
 )
 _LAW = window_law.LawState(
     law=17, port=17, pool=30500, window=0, queue=30280, target=31250, flows=9, young=3, beta=0, segment=1460,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
@@ -21,30 +20,14 @@ _RECORD = struct.Struct("!IIIIQQQQQ")
 REQUEST_SIZE, RECORD_SIZE = _REQUEST.size, _RECORD.size
 
 
-class Why(IntEnum):
-    """What the rate of a virtual queue is (``FQ_HIDDEN_...`` in ``layout.h``).
-
-    UNKNOWN: none, because nobody knows the rate of the line yet. BLIND: the share, and no round trips show
-    what stands. SHARE: the share. RAISED: more, because hardly anything stands. FULL: the share or less,
-    because something stands, and all that the line carries comes here. OTHERS: what other traffic leaves.
-    """
-
-    UNKNOWN = 0
-    BLIND = 1
-    SHARE = 2
-    RAISED = 3
-    FULL = 4
-    OTHERS = 5
-
-
 class HiddenQueue(NamedTuple):
     """A far queue's record, in the order of the wire.
 
-    ``why``: a :class:`Why`; ``standing``: what stood in the hidden queue throughout the last interval, and
-    ``mean`` what did so on average, bytes; ``line``: the rate of the line (0: not known), ``rate``: that of
-    the virtual queue, ``peak``: the highest rate of arrivals in an interval of the last one to two seconds,
-    bytes per second; ``excess_ns``: what all ``samples`` of round trips took beyond the least ones, so that
-    two records give the exact mean between them.
+    ``why``: a :class:`~fairq_ryu.far_queue.Why`; ``standing``: what stood in the hidden queue throughout the
+    last interval, and ``mean`` what did so on average, bytes; ``line``: the rate of the line (0: not known),
+    ``rate``: that of the virtual queue, ``peak``: the highest rate of arrivals in an interval of the last one
+    to two seconds, bytes per second; ``excess_ns``: what all ``samples`` of round trips took beyond the least
+    ones, so that two records give the exact mean between them.
     """
 
     port: int

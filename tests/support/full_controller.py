@@ -10,7 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.channel import port_mode
 from fairq_ryu.channel.congestion import CongestionNotice
-from fairq_ryu.channel.hidden_queue import HiddenQueue, Why
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import QueueLawState
@@ -22,6 +22,7 @@ from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.far_queue import Why
 from fairq_ryu.laws.afq import AfqLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.metrics.exporter import Metrics

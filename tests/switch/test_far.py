@@ -26,8 +26,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
 from fairq_ryu.agent.tc import INGRESS, TcFilter
-from fairq_ryu.channel.hidden_queue import Why
-from fairq_ryu.far_queue import FAR, FarQueue
+from fairq_ryu.far_queue import FAR, FarQueue, Why
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.iqm import IqmLaw

@@ -49,7 +49,9 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS} | ours("config", "control", "fabric", "policies"),
+        BELOW
+        | {RUNTIME, WEB_SERVER, QUEUE_LAW, FAR_QUEUE, LAWS}
+        | ours("config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
@@ -117,7 +119,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("reports", "sender", "yielding")
     ),
     "fairq_ryu/control/agents": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, "ryu"}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, FAR_QUEUE, "ryu"}
         | ours("channel", "openflow", "packet", "policies")
         | control("reports", "sender")
     ),
@@ -127,7 +129,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
     "fairq_ryu/fabric/recovery": {MODEL, "fairq_ryu.fabric.flows.connection"},
     "fairq_ryu/policies/parts": {MODEL},
-    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, LAWS, "fairq_ryu.fabric", "pydantic"},
+    "fairq_ryu/rest/schema": {MODEL, QUEUE_LAW, FAR_QUEUE, LAWS, "fairq_ryu.fabric", "pydantic"},
     "fairq_ryu/cli/doctor": {
         ERRORS,
         "fairq_ryu.agent.peers",
@@ -302,7 +304,7 @@ def test_the_folders_of_workloads_are_found():
     ],
 )
 def test_the_rest_client_imports_nothing_of_the_controller(name):
-    modules = ("show_tables", "port_table", "queue_law_notes", "cell_text", "columns")
+    modules = ("show_tables", "port_table", "queue_law_notes", "far_notes", "cell_text", "columns")
     own = {ERRORS} | ours("client", *(f"cli.{module}" for module in modules))
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 

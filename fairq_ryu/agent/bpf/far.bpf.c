@@ -71,7 +71,7 @@ __noinline int judge(__u32 slot, __u64 now)
 	const struct fq_far_queue *far = bpf_map_lookup_elem(&far_queues, &slot);
 	struct fq_hidden *h = bpf_map_lookup_elem(&hidden, &slot);
 
-	if (far && h)
+	if (far && far->is_kept && h)
 		hidden_judge(far, h, now);
 	return 0;
 }
@@ -82,7 +82,6 @@ int fq_arrives(struct __sk_buff *skb)
 	__u32 id = FQ_FAR | skb->ifindex, slot, bridge, segments, bytes;
 	struct fq_queue *q = bpf_map_lookup_elem(&queues, &id);
 	struct fq_queue_config *cfg;
-	const struct fq_far_queue *far;
 	const struct fq_law *law;
 	struct fq_hidden *h;
 	__u64 now, waiting, earlier = 0;
@@ -91,10 +90,9 @@ int fq_arrives(struct __sk_buff *skb)
 		return TC_ACT_UNSPEC;
 	slot = q->slot;
 	bridge = q->bridge;
-	far = bpf_map_lookup_elem(&far_queues, &slot);
 	h = bpf_map_lookup_elem(&hidden, &slot);
 	cfg = bpf_map_lookup_elem(&queue_config, &bridge);
-	if (!far || !far->is_kept || !h || !cfg)
+	if (!h || !cfg)
 		return TC_ACT_UNSPEC;
 	segments = wire_segments(skb);
 	bytes = arrived_bytes(skb, segments);
@@ -103,7 +101,7 @@ int fq_arrives(struct __sk_buff *skb)
 	waiting = take_waiting(q);
 	if (waiting) {
 		earlier = waiting & WAITING_BYTES;
-		virtual_arrival(q, q->drain, far->limit, earlier, waiting >> FQ_WAITING_SHIFT,
+		virtual_arrival(q, q->drain, h->limit, earlier, waiting >> FQ_WAITING_SHIFT,
 				q->last_ns);
 	}
 	now = bpf_ktime_get_ns();
@@ -111,7 +109,7 @@ int fq_arrives(struct __sk_buff *skb)
 	h->bytes += earlier + bytes;
 	if (hidden_is_due(h, now))
 		judge(slot, now);
-	virtual_arrival(q, h->drain, h->drain ? far->limit : 0, bytes, segments, now);
+	virtual_arrival(q, h->drain, h->limit, bytes, segments, now);
 	arrivals_count(&q->arrivals, earlier + bytes);
 	if (q->peak_epoch != cfg->peak_epoch) {
 		q->peak_epoch = cfg->peak_epoch;

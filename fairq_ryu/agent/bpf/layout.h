@@ -466,6 +466,8 @@ struct fq_hidden {
 	__u32 stands;   /* something has stood in the last interval */
 	__u32 why;      /* FQ_HIDDEN_... */
 	__u32 probes;   /* it is lowered now */
+	__u32 limit;    /* of the virtual queue, bytes; 0: there is none yet */
+	__u32 pad;
 };
 
 /* The least round trip from hosts with one hash, ns: written by the window program. */

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fairq_ryu.channel.hidden_queue import Why
 from fairq_ryu.channel.queue_law import QueueLawState
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agents.agent_port import AgentPort
@@ -17,7 +16,7 @@ from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.far_queue import FAR, is_far
+from fairq_ryu.far_queue import FAR, Why, is_far
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView

@@ -6,7 +6,6 @@ import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from fairq_ryu.channel.hidden_queue import HiddenQueue, Why
 from fairq_ryu.control.reports.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.fabric.topology.paths import Moved
@@ -83,18 +82,19 @@ class EventReporter:
             if reason is not None:
                 self._sink(Occurrence(Kind.LAW, f"{self._text(key)} has no windows: {reason}", key))
 
-    def hidden_queue(self, key: PortKey, found: HiddenQueue) -> None:
-        """What an agent has inferred about the queue that a far queue stands for."""
+    def hidden_queue(self, key: PortKey, line: int, rate: int, others: bool) -> None:
+        """What an agent has inferred about the line before a far queue: its rate (0: not known), that of the
+        virtual queue, bytes per second, and whether others use the line.
+        """
         port = self._ports.setdefault(key, _Port())
-        if found.line != port.line:
-            if port.line is not None and found.line:
-                text = f"the line before {self._text(key)} carries {_mbit(found.line)}"
+        if line != port.line:
+            if port.line is not None and line:
+                text = f"the line before {self._text(key)} carries {_mbit(line)}"
                 self._sink(Occurrence(Kind.RATE, text, key))
-            port.line = found.line
-        others = found.why == Why.OTHERS
+            port.line = line
         if others != port.others:
             port.others = others
-            words = f"carries other traffic: {_mbit(found.rate)} are left" if others else "is ours again"
+            words = f"carries other traffic: {_mbit(rate)} are left" if others else "is ours again"
             self._sink(Occurrence(Kind.OTHERS, f"the line before {self._text(key)} {words}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:

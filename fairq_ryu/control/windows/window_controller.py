@@ -33,6 +33,7 @@ from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
+from fairq_ryu.far_queue import Why
 from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.packet import parse
@@ -338,7 +339,8 @@ class WindowController:
         for record in found:
             port = link.ports[record.port]
             port.hidden, port.hidden_delay = record, record.delay_s(port.hidden)
-            self._reporter.hidden_queue(PortKey(link.dpid, record.port), record)
+            key, others = PortKey(link.dpid, record.port), record.why == Why.OTHERS
+            self._reporter.hidden_queue(key, record.line, record.rate, others)
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from fairq_ryu.channel.hidden_queue import Why
 from fairq_ryu.fabric.flows.table import FlowState
+from fairq_ryu.far_queue import Why
 from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import PortMode, WindowKind
 from fairq_ryu.queue_law_spec import Limits

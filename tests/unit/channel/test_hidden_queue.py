@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.channel import hidden_queue
-from fairq_ryu.channel.hidden_queue import HiddenQueue, Why
-from fairq_ryu.far_queue import FAR
+from fairq_ryu.channel.hidden_queue import HiddenQueue
+from fairq_ryu.far_queue import FAR, Why
 
 RECORD = HiddenQueue(FAR | 1, Why.OTHERS, 5_000, 6_000, 6_250_000, 3_700_000, 6_300_000, 1_000_000, 40)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.channel.hidden_queue import Why
 from fairq_ryu.cli.far_notes import far_notes
+from fairq_ryu.far_queue import Why
 
 ROW: dict[str, Any] = {
     "dpid": "0000000000000001",

@@ -197,6 +197,7 @@ LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h
 {
 	h->line = far->line;
 	h->base = far->base;
+	h->limit = far->line ? far->limit : 0;
 	h->rate = far->base;
 	h->drain = far->base ? law_max((far->base << FQ_DRAIN_SHIFT) / NS_PER_S, 1) : 0;
 	h->bound_ns = law_div((__u64)2 * far->limit * NS_PER_S, far->line);
@@ -210,7 +211,7 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	__u64 arrivals, served, speed, least = h->least, force;
 	bool stands;
 
-	if (h->line != far->line || h->base != far->base) {
+	if (h->line != far->line || h->base != far->base || (far->line && h->limit != far->limit)) {
 		hidden_begin(far, h);
 		h->served = 0;
 	}

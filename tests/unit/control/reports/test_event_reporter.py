@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from fairq_ryu.channel.hidden_queue import HiddenQueue, Why
 from fairq_ryu.control.reports import event_reporter
 from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.reports.events import Kind, Occurrence
@@ -56,12 +55,12 @@ def test_incasts_begin_and_end(reported):
     assert "limited" in reported.events[0][1] and "over" in reported.events[1][1]
 
 
-HIDDEN = HiddenQueue(PORT.port, Why.SHARE, 0, 0, 6_250_000, 6_125_000, 0, 0, 0)
+LINE = 6_250_000
 
 
 def test_others_on_the_line_before_a_far_queue_come_and_go(reported):
-    for why in (Why.SHARE, Why.FULL, Why.OTHERS, Why.OTHERS, Why.RAISED, Why.SHARE):
-        reported.reporter.hidden_queue(PORT, HIDDEN._replace(why=why, rate=3_750_000))
+    for others in (False, False, True, True, False, False):
+        reported.reporter.hidden_queue(PORT, LINE, 3_750_000, others)
     assert reported.events == [
         (
             Kind.OTHERS,
@@ -75,10 +74,10 @@ def test_others_on_the_line_before_a_far_queue_come_and_go(reported):
 
 
 def test_a_rate_that_is_found_or_changes_is_an_event_and_one_that_was_known_is_none(reported):
-    reported.reporter.hidden_queue(PORT, HIDDEN)
+    reported.reporter.hidden_queue(PORT, LINE, 6_125_000, False)
     assert reported.events == []
     for line in (0, 6_250_000, 6_250_000):
-        reported.reporter.hidden_queue(PortKey(2, 9), HIDDEN._replace(line=line, why=Why.UNKNOWN))
+        reported.reporter.hidden_queue(PortKey(2, 9), line, 0, False)
     assert reported.events == [
         (Kind.RATE, "the line before s2-eth1 (2:9) carries 50 Mbit/s", PortKey(2, 9), None, 1)
     ]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.channel.hidden_queue import Why
+from fairq_ryu.far_queue import Why
 from tests.support.host_laws import HostHidden
 
 NS, MS = 10**9, 10**6
