@@ -8,17 +8,20 @@ depends on how fast this machine is.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from bench.laws import Network, volleys
-from bench.packet_model import MSS, Bottleneck, Flow, switch_law
+from bench.laws import ELEPHANTS, Network, volleys
+from bench.packet_model import HEADERS, MSS, Bottleneck, Flow, switch_law
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
+from fairq_ryu.far_queue import Why
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
+from tests.support.host_laws import HostHidden, HostLaw
 
 NETWORKS = (
     Network(1e9, 200, 125_000),
@@ -27,37 +30,136 @@ NETWORKS = (
     Network(25e9, 50, 500_000),
     Network(100e9, 20, 1_000_000),
 )
+SHARED = Network(1e9, 500, 250_000)
+"""Where others have a part of the line."""
 SHARE = 0.98
+TICK = 1_000_000
+"""Of the clocks of timestamps, ns."""
 MARK_FRAMES = 20
 """DCTCP's threshold, as its paper has it at 1 Gbit/s; where four fifths of what is on the way in a round trip
 are more, these, as its 65 frames are at 10 Gbit/s and 100 us."""
 
 
+class Receiver:
+    """A bridge behind the port: what has arrived there, and what it has inferred. ``law`` is its own."""
+
+    def __init__(self, law: HostLaw, rate: float, buffer: int) -> None:
+        self.law, self.buffer = law, buffer
+        self.hidden = HostHidden(int(rate / 8), buffer, SHARE, checked=False)
+        self.sharing = self.young = 0
+        self._arrivals = layout.fq_arrivals()
+        self._virtual = 0.0
+        self._arrived_at = 0
+
+    def arrive(self, wire: int, now: int) -> bool:
+        """A frame arrives. Returns whether a tick of the law is due."""
+        self.hidden.arrive(wire, now)
+        drained = self.hidden.state.drain / 2**24 * (now - self._arrived_at)
+        self._virtual = min(max(0.0, self._virtual - drained) + wire, self.buffer)
+        self._arrived_at = now
+        self.law.arrived(self._arrivals, wire)
+        return self.law.is_due(now)
+
+    def tick(self, now: int) -> None:
+        """A tick of the law."""
+        state, backlog = self.hidden.state, int(self._virtual)
+        self.law.load(self._arrivals, backlog, now, state.probe_rate if state.probes else state.rate)
+        self.law.tick(now, self._arrivals.length_ns, backlog, self.sharing, self.young)
+
+
+@dataclass(slots=True)
+class _Clocks:
+    """The timestamps of a flow: the last TSval of its receiver that its sender knows, and those under way."""
+
+    known: int = 0
+    last: int = 0
+    echoed: deque[int] = field(default_factory=deque)
+    acks: deque[int] = field(default_factory=deque)
+    asked: tuple[int, int] | None = None
+
+
 class Far(Bottleneck):
-    """The port of a switch that is not ours. Its law runs on what arrives behind it."""
+    """The port of a switch that is not ours. Laws run on what arrives behind it, at one bridge or at several:
+    ``receivers``, which have the flows in turn. Nothing of the port itself is known there.
+    """
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._arrivals = layout.fq_arrivals()
-        self._virtual = 0.0
-        self._arrived_at = self.now
+        assert self.law is not None
+        self.receivers = [Receiver(self.law, self.rate, self.buffer)]
+        self._at_receiver: dict[Flow, Receiver] = {}
+        self._clocks: dict[Flow, _Clocks] = {}
+        self._next = 0
+
+    def beside(self, part: float, until: int) -> None:
+        """Until then, datagrams for somebody else take this part of the line."""
+        size = MSS + HEADERS
+        if self.now >= until:
+            return
+        if self.backlog + size <= self.buffer:
+            self._integrate()
+            self.backlog += size
+            self._free_at = max(self._free_at, self.now) + self._bytes_ns(size)
+            self._at(self._free_at, super()._leave, size)
+        self._at(self.now + int(self._bytes_ns(size) / part), self.beside, part, until)
 
     def _tick(self) -> None:
         """Nobody sees the queue."""
 
-    def _leave(self, wire: int) -> None:
-        super()._leave(wire)
-        law = self.law
-        assert law is not None
-        drained = SHARE * self.rate / 8e9 * (self.now - self._arrived_at)
-        self._virtual = min(max(0.0, self._virtual - drained) + wire, self.buffer)
-        self._arrived_at = self.now
-        law.arrived(self._arrivals, wire)
-        if law.is_due(self.now):
-            law.load(self._arrivals, int(self._virtual), self.now)
+    def _turn_to(self, flow: Flow) -> Receiver:
+        """What happens next happens at the receiver of a flow."""
+        found = self._at_receiver.get(flow)
+        if found is None:
+            found = self.receivers[self._next % len(self.receivers)]
+            self._next += 1
+            self._at_receiver[flow], self._clocks[flow] = found, _Clocks()
+        self.law, self._sharing, self._young = found.law, found.sharing, found.young
+        return found
+
+    def _count(self) -> None:
+        here = next(each for each in self.receivers if each.law is self.law)
+        everyone = self.flows
+        self.flows = [flow for flow in everyone if self._at_receiver.get(flow) is here]
+        super()._count()
+        self.flows = everyone
+        here.sharing, here.young = self._sharing, self._young
+
+    def _open(self, flow: Flow) -> None:
+        self._turn_to(flow)
+        super()._open(flow)
+
+    def _enqueue(self, flow: Flow, size: int) -> None:
+        dropped, clocks = self.drops, self._clocks[flow]
+        super()._enqueue(flow, size)
+        if self.drops == dropped:
+            clocks.echoed.append(clocks.known)
+
+    def _dequeue(self, flow: Flow, size: int) -> None:
+        receiver, clocks = self._turn_to(flow), self._clocks[flow]
+        echo = clocks.echoed.popleft()
+        if clocks.asked is not None and echo >= clocks.asked[0]:
+            took = self.now - clocks.asked[1]
+            clocks.asked = None
+            receiver.hidden.round_trip(0, took, self.now)
+        super()._dequeue(flow, size)
+        if receiver.arrive(size + HEADERS, self.now):
             self._count()
-            length = self._arrivals.length_ns
-            law.tick(self.now, length, int(self._virtual), self._sharing, self._young)
+            receiver.tick(self.now)
+
+    def _pass_ack(self, flow: Flow, size: int) -> None:
+        self._turn_to(flow)
+        clocks, value = self._clocks[flow], self.now // TICK
+        clocks.acks.append(value)
+        if value > clocks.last and clocks.asked is None:
+            clocks.asked = value, self.now
+        clocks.last = value
+        super()._pass_ack(flow, size)
+
+    def _receive_ack(self, flow: Flow, size: int) -> None:
+        self._turn_to(flow)
+        clocks = self._clocks[flow]
+        clocks.known = max(clocks.known, clocks.acks.popleft())
+        super()._receive_ack(flow, size)
 
 
 @dataclass(slots=True)
@@ -101,9 +203,12 @@ def _port(network: Network, spec: LawSpec | None, far: bool) -> Bottleneck:
     if spec is None:
         under_way = network.rate / 8e6 * network.round_trip
         return Dctcp(*place, threshold=max(MARK_FRAMES * 1514, int(0.8 * under_way)))
+    return (Far if far else Bottleneck)(*place, _law(network, spec, far))
+
+
+def _law(network: Network, spec: LawSpec, far: bool) -> HostLaw:
     kind, share = (FAR_KIND, SHARE) if far else ("model", 1)
-    law = switch_law(parameters(spec, QueueLimits(kind, network.buffer, int(network.rate / 8 * share))))
-    return (Far if far else Bottleneck)(*place, law)
+    return switch_law(parameters(spec, QueueLimits(kind, network.buffer, int(network.rate / 8 * share))))
 
 
 def table(networks: tuple[Network, ...] = NETWORKS) -> Iterator[str]:
@@ -128,7 +233,71 @@ def table(networks: tuple[Network, ...] = NETWORKS) -> Iterator[str]:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Of a line with elephants: ``queue``, the mean of the hidden one as a part of its buffer; ``goodput`` of
+    the elephants of each receiver as a part of the line; ``found``: the part of the buffer that a segment
+    found full (p99); and ``drops``. ``why``: what the receivers' rates are at the end.
+    """
+
+    queue: float
+    found: float
+    goodput: tuple[float, ...]
+    drops: int
+    why: tuple[Why, ...]
+
+
+def beside_others(
+    network: Network, spec: LawSpec, receivers: int = 1, part: float = 0.0, seconds: float = 2.0
+) -> Shared:
+    """Eight elephants to one or several receivers behind the port, whose bridges each take the line for its
+    own, beside datagrams for somebody else that take a part of it. Figures of the last so many seconds of
+    twice as many.
+    """
+    port = _port(network, spec, far=True)
+    assert isinstance(port, Far)
+    for _ in range(receivers - 1):
+        port.receivers.append(Receiver(_law(network, spec, far=True), network.rate, network.buffer))
+    span = int(seconds * 1e9)
+    flows = [port.start(port.now + number * 1000) for number in range(ELEPHANTS)]
+    if part:
+        port.beside(part, port.now + 2 * span)
+    port.run(port.now + span)
+    area, acked, drops = port.byte_ns, [flow.acked for flow in flows], port.drops
+    port.found.clear()
+    port.run(port.now + span)
+    grown = [flow.acked - before for flow, before in zip(flows, acked, strict=True)]
+    on_wire = (MSS + HEADERS) / MSS * 8e9 / span / network.rate
+    return Shared(
+        queue=(port.byte_ns - area) / span / network.buffer,
+        found=sorted(port.found)[len(port.found) * 99 // 100] / network.buffer,
+        goodput=tuple(sum(grown[each::receivers]) * on_wire for each in range(receivers)),
+        drops=port.drops - drops,
+        why=tuple(Why(each.hidden.state.why) for each in port.receivers),
+    )
+
+
+def table_beside_others(network: Network = SHARED) -> Iterator[str]:
+    """The lines of the table of shared lines."""
+    yield "policy  receivers  others  mean queue  p99 queue  elephants  drops  rates are"
+    for name, spec in (
+        ("fairq", FairQLaw(base_rtt_us=network.round_trip)),
+        ("las", LasLaw(target_ppm=150_000, base_rtt_us=network.round_trip)),
+    ):
+        for receivers, part in ((1, 0.0), (1, 0.4), (2, 0.0), (2, 0.4)):
+            found = beside_others(network, spec, receivers, part)
+            elephants = " + ".join(f"{each:.1%}" for each in found.goodput)
+            why = ", ".join(sorted({each.name.lower() for each in found.why}))
+            yield (
+                f"{name:6s} {receivers:10d} {part:7.0%} {found.queue:11.1%} {found.found:10.1%}  "
+                f"{elephants:13s} {found.drops:6d}  {why}"
+            )
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     for line in table():
+        print(line, flush=True)
+    print(f"\n{SHARED.rate / 1e6:,.0f} Mbit/s, {SHARED.round_trip} us, {SHARED.buffer:,} bytes")
+    for line in table_beside_others():
         print(line, flush=True)

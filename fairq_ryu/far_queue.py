@@ -7,6 +7,7 @@ keeps a virtual queue of what arrives (``agent/bpf/lib/virtual_queue.h``), and s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 FAR = 1 << 16
 """Added to the OpenFlow number of a port, it makes that of its far queue. Open vSwitch numbers no port so
@@ -28,9 +29,10 @@ _HEAD_BYTES, _TAIL_BYTES = 6, 5
 
 @dataclass(frozen=True, slots=True)
 class FarQueue:
-    """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link), ``buffer``
-    in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). The virtual queue drains at the rate
-    times ``share``, so that it grows before the queue that it stands for.
+    """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link, or else the
+    one that is found), ``buffer`` in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). While
+    nothing is known of the queue that it stands for, the virtual queue drains at the rate times ``share``, so
+    that it grows first.
     """
 
     port: str
@@ -40,7 +42,7 @@ class FarQueue:
 
     def limits(self, link: int) -> tuple[int, int]:
         """Bytes that the virtual queue holds, and its rate in bytes per second. ``link``: the speed of the
-        port in bits per second. (0, 0) if neither says a rate.
+        port, or of the line that was found, in bits per second. (0, 0) if nobody knows a rate.
         """
         rate = self.rate or link // 8
         drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0
@@ -55,6 +57,22 @@ class FarQueue:
         if not LEAST_SHARE <= self.share <= 1:
             return f"{self.port}: share {self.share:g}"
         return None
+
+
+class Why(IntEnum):
+    """What the rate of a virtual queue is (``FQ_HIDDEN_...`` in ``layout.h``).
+
+    UNKNOWN: none, because nobody knows the rate of the line yet. BLIND: the share, and no round trips show
+    what stands. SHARE: the share. RAISED: more, because hardly anything stands. FULL: the share or less,
+    because something stands, and all that the line carries comes here. OTHERS: what other traffic leaves.
+    """
+
+    UNKNOWN = 0
+    BLIND = 1
+    SHARE = 2
+    RAISED = 3
+    FULL = 4
+    OTHERS = 5
 
 
 def is_far(number: int) -> bool:

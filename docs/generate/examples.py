@@ -15,6 +15,7 @@ from fairq_ryu.channel import (
     far_queues,
     flow_changes,
     flowmod,
+    hidden_queue,
     port_mode,
     port_settings,
     queue_depth,
@@ -29,7 +30,7 @@ from fairq_ryu.channel import (
 )
 from fairq_ryu.channel.oxm import EXPERIMENTER_ID
 from fairq_ryu.config.loader import Config
-from fairq_ryu.far_queue import FarQueue
+from fairq_ryu.far_queue import FAR, FarQueue, Why
 from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import (
@@ -66,6 +67,9 @@ _TENANTS = tenants.SetTenants(
 )
 _TENANT = tenants.TenantState(3, 17, 1, 4, 98_765, 123_456_789, 12, 43690, 40_000)
 _DEPTH = queue_depth.QueueDepth(17, 9, 30280, 48448, 125000, 25000000, 3, 123456789012, 987654321098)
+_HIDDEN = hidden_queue.HiddenQueue(
+    FAR | 17, Why.OTHERS, 4100, 5200, 125_000_000, 74_900_000, 75_100_000, 1_234_567, 850
+)
 _LAW = window_law.LawState(
     law=17, port=17, pool=30500, window=0, queue=30280, target=31250, flows=9, young=3, beta=0, segment=1460,
     mode=0, limited_by=0, kind=FairQLaw.kind, updates=123456, late=7, waiting=12, held=256, released=240,
@@ -156,6 +160,10 @@ def dumps() -> dict[str, bytes]:
         ),
         "set-port-mode": _sent(port_mode.set_port_mode(_PEER, 17, port_mode.OBSERVE), 0x10D),
         "port-mode-request": _sent(port_mode.request(_PEER), 0x10E),
+        "hidden-queue-request": _sent(hidden_queue.request(_PEER), 0x10F),
+        "hidden-queue-reply": _reply(
+            0x10F, hidden_queue.EXP_TYPE_HIDDEN_QUEUE, hidden_queue.encode_reply([_HIDDEN])
+        ),
         "port-mode-reply": _reply(0x10E, port_mode.EXP_TYPE_PORT_MODE, port_mode.encode_reply([windows])),
         "set-far-queues": _sent(far_queues.set_far_queues(_PEER, {_FAR.port: _FAR}), 0x114),
         "far-queue-request": _sent(far_queues.request(_PEER), 0x115),

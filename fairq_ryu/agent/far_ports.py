@@ -16,6 +16,8 @@ from fairq_ryu.far_queue import FAR, FarQueue, far_name
 
 _MARK = layout.CONSTANTS["FQ_FAR"]
 _LAST_NUMBER = FAR - 1
+# Drivers whose links name a speed that they do not have.
+_WITHOUT_RATE = ("veth", "tun")
 
 
 def far_id(ifindex: int) -> int:
@@ -46,11 +48,24 @@ def without_port(queues: Iterable[FarQueue], ports: Iterable[BridgePort]) -> lis
     return [queue.port for queue in queues if queue.port not in names]
 
 
-def far_limits(port: BridgePort) -> QueueLimits:
-    """The limits of the virtual queue of a far queue."""
+def known_line(port: BridgePort) -> int:
+    """The rate of the line by which the data of a far queue arrives, bytes per second, as the configuration
+    or the link says; 0: neither does.
+    """
     assert port.far is not None
-    limit, rate = port.far.limits(port.speed)
+    return port.far.rate or (0 if port.driver in _WITHOUT_RATE else port.speed // 8)
+
+
+def far_limits(port: BridgePort, found: int = 0) -> QueueLimits:
+    """The limits of the virtual queue of a far queue. ``found``: the rate of the line, bytes per second,
+    where neither the configuration nor the link says it.
+    """
+    assert port.far is not None
+    limit, rate = port.far.limits(8 * (known_line(port) or found))
     if not rate:
-        reason = f"neither the link of {port.far.port} nor [far_queues] says a rate"
+        reason = (
+            f"neither the link of {port.far.port} nor [far_queues] says a rate; it is found when the queue "
+            "in the switch above fills"
+        )
         return QueueLimits(FAR_KIND, 0, 0, reason)
     return QueueLimits(FAR_KIND, limit, rate)

@@ -28,6 +28,7 @@ from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
 from fairq_ryu.channel.flowmod_decoder import FlowMod
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.queue_law import SetQueueLaw
 from fairq_ryu.channel.refusal import OpenFlowError
@@ -57,6 +58,9 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Its buffer and rate."""
+
+    def hidden_queue(self, port: BridgePort) -> HiddenQueue:
+        """What is known of the queue that a far queue stands for."""
 
     def active_flows(self, port: BridgePort) -> int:
         """Its active flows."""
@@ -336,6 +340,12 @@ class OpenFlowServer:
         self.send_flow_removed(rules, ofp.OFPRR_DELETE, now_ns)
         self.recovery.forget_port(port)
         self.congestion.forget_port(port)
+
+    def hidden_queues(self, number: int) -> list[HiddenQueue]:
+        """What is known of the hidden queues of the far queues among these ports. Raises
+        :class:`OpenFlowError` as :meth:`requested_ports`.
+        """
+        return [self.data.hidden_queue(port) for port in self.requested_ports(number) if port.far is not None]
 
     def read_queue_depths(self, session: Session, ports: list[BridgePort]) -> list[queue_depth.QueueDepth]:
         """Read the queues of all ports and restart their peaks; returns records of ``ports``, with the peaks

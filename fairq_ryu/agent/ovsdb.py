@@ -44,6 +44,7 @@ _COLUMNS = {
         "admin_state",
         "link_speed",
         "options",
+        "status",
         "ingress_policing_rate",
         "ingress_policing_kpkts_rate",
         *port_settings.INTERFACE_COLUMNS,
@@ -56,8 +57,8 @@ log = logging.getLogger(__name__)
 class BridgePort:
     """A port of the bridge: OpenFlow number, interface, and what OVS reports of the link.
 
-    ``speed`` is in bits per second (0: not known). ``far``: it is no port of the bridge, but the far
-    queue of the one with the same interface.
+    ``speed`` is in bits per second (0: not known), ``driver`` that of the kernel ("": not known). ``far``: it
+    is no port of the bridge, but the far queue of the one with the same interface.
     """
 
     ofport: int
@@ -67,6 +68,7 @@ class BridgePort:
     link_up: bool
     admin_up: bool
     speed: int
+    driver: str = ""
     far: FarQueue | None = None
 
 
@@ -152,6 +154,7 @@ def _view(idl: Any, name: str) -> BridgeView | None:
                     link_up=first(interface.link_state) == "up",
                     admin_up=first(interface.admin_state) == "up",
                     speed=int(first(interface.link_speed) or 0),
+                    driver=str(interface.status.get("driver_name", "")),
                 )
             )
     dpid = first(bridge.datapath_id)

@@ -230,6 +230,7 @@ class BridgePorts:
         # Netlink is slow on big hosts: not in the loop that answers controllers.
         found = await asyncio.get_running_loop().run_in_executor(None, read_queue_limits, indexes)
         self._programs.set_queue_limits(found, indexes)
+        self._programs.find_rates(time.monotonic())
         self._server.laws.limits_changed()
         self._server.queue_laws.limits_changed()
 

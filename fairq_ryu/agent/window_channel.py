@@ -19,6 +19,7 @@ from fairq_ryu.channel import (
     flow_changes,
     flow_records,
     framing,
+    hidden_queue,
     oxm,
     port_mode,
     port_settings,
@@ -174,6 +175,10 @@ def _far_queues(session: Session, _: None) -> Iterable[bytes]:
     return [far_queues.encode_reply([each]) for each in session.server.far.far_queues()]
 
 
+def _hidden_queues(session: Session, port: int) -> Iterable[bytes]:
+    return [hidden_queue.encode_reply([each]) for each in session.server.hidden_queues(port)]
+
+
 def _port_settings(session: Session, _: None) -> None:
     for message in port_settings.messages(session.server.port_settings):
         session.send(message)
@@ -211,3 +216,4 @@ _REQUESTS.add(segment_counts.REQUEST, _segment_counts)
 _REQUESTS.add(port_mode.REQUEST, _port_modes)
 _REQUESTS.add(far_queues.REQUEST, _far_queues)
 _REQUESTS.add(tenants.REQUEST, _tenant_states)
+_REQUESTS.add(hidden_queue.REQUEST, _hidden_queues)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairq_ryu.cli.cell_text import field_text, mbit, or_dash, port_text, span
 from fairq_ryu.cli.columns import long, number, plain_table, word
+from fairq_ryu.cli.far_notes import far_notes
 from fairq_ryu.cli.queue_law_notes import queue_law_notes
 from fairq_ryu.errors import plain
 
@@ -61,7 +62,13 @@ def ports_table(answer: Answer) -> RenderableType:
     policies = [str(row["policy"]) for row in rows]
     notes = [
         Text(plain(note))
-        for note in (*_missing_laws(rows), *_turns(rows), *_observed(rows), *queue_law_notes(rows))
+        for note in (
+            *_missing_laws(rows),
+            *_turns(rows),
+            *_observed(rows),
+            *queue_law_notes(rows),
+            *far_notes(rows),
+        )
     ]
     if len(set(policies)) == 1:
         return Group(plain_table(columns, cells), Text(plain(f"policy {policies[0]}")), *notes)

@@ -28,6 +28,10 @@ _FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_port_dropped_packets_total": ("drops", 1),
     "fairq_port_transmitted_bytes_total": ("tx_bytes", 1),
     "fairq_port_received_bytes_total": ("rx_bytes", 1),
+    "fairq_port_hidden_queue_bytes": ("hidden_bytes", 1),
+    "fairq_port_hidden_queue_delay_seconds": ("hidden_delay_s", 1),
+    "fairq_port_line_bytes_per_second": ("line_bps", 1 / 8),
+    "fairq_port_virtual_rate_bytes_per_second": ("virtual_rate_bps", 1 / 8),
     "fairq_port_flows": ("flows", 1),
     "fairq_port_active_flows": ("active", 1),
     "fairq_port_pool_bytes": ("pool_bytes", 1),
@@ -55,6 +59,8 @@ _TENANT_FIELDS: Mapping[str, tuple[str, float]] = {
     "fairq_tenant_acks_total": ("acks", 1),
     "fairq_tenant_floor_broken_acks_total": ("floor_broken", 1),
 }
+# Of these, 0 means: not known.
+_NOT_KNOWN = ("limit_bytes", "rate_bps", "line_bps", "virtual_rate_bps")
 
 PORTS = (
     Family("fairq_port_queue_bytes", "gauge", "Length of the queue when it was last read.", _PORT),
@@ -75,6 +81,17 @@ PORTS = (
         _PORT,
     ),
     Family("fairq_port_rate_bytes_per_second", "gauge", "Rate of the port, if known.", _PORT),
+    Family(
+        "fairq_port_hidden_queue_bytes",
+        "gauge",
+        "What stood last in the queue that a far queue is for. Only of far queues, as the next three.",
+        _PORT,
+    ),
+    Family("fairq_port_hidden_queue_delay_seconds", "gauge", "Mean delay there, by round trips.", _PORT),
+    Family("fairq_port_line_bytes_per_second", "gauge", "Rate of its line, set or found.", _PORT),
+    Family(
+        "fairq_port_virtual_rate_bytes_per_second", "gauge", "Rate at which the virtual queue drains.", _PORT
+    ),
     Family("fairq_port_dropped_packets_total", "counter", "Packets dropped by the queue.", _PORT),
     Family(
         "fairq_port_transmitted_bytes_total",
@@ -278,8 +295,7 @@ def ports(state: ControllerState, now: float) -> Samples:
         labels = (row["dpid"], str(row["port"]), row["name"])
         for name, (field, factor) in _FIELDS.items():
             value = row.get(field)
-            # A size or rate of 0 means: not known.
-            if value is None or (field in ("limit_bytes", "rate_bps") and not value):
+            if value is None or (field in _NOT_KNOWN and not value):
                 continue
             found[name].append((labels, value * factor))
         congestion = row.get("state")

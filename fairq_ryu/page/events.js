@@ -10,6 +10,8 @@ const KINDS = {
   cng: "congested",
   nom: "normal",
   incast: "incast",
+  others: "others",
+  rate: "rate found",
   loss: "loss",
   law: "law",
   repin: "re-pin",
@@ -22,7 +24,7 @@ const KINDS = {
   mode: "mode",
   far: "far queue",
 };
-const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "law"]);
+const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "others", "law"]);
 
 export class EventList {
   constructor(store) {

@@ -24,6 +24,8 @@ const FACTS = [
   ["Sends", (row) => rate(row.tx_bps)],
   ["Load", (row) => percent(load(row))],
   ["Capacity", (row) => rate(row.rate_bps || null)],
+  ["Virtual queue", virtualWords],
+  ["Hidden queue", (row) => (row.virtual_rate_why ? bytes(row.hidden_bytes) : "–")],
   ["Active flows", (row) => (row.active === null ? count(row.flows) : `${count(row.active)} of ${count(row.flows)}`)],
   ["Windows", windowWords],
   ["Window of each flow", (row) => bytes(share(row))],
@@ -32,6 +34,13 @@ const FACTS = [
   ["Judged", (row) => judgedWords(row)],
   ["Policy", (row) => row.policy],
 ];
+
+// The rate at which the virtual queue of a far queue drains, and why.
+function virtualWords(row) {
+  if (!row.virtual_rate_why) return "–";
+  if (!row.line_bps) return "its line is not known yet";
+  return `${rate(row.virtual_rate_bps)} of ${rate(row.line_bps)}, ${row.virtual_rate_why}`;
+}
 
 // The law that judges each packet of the queue, and what it does now.
 function queueLawWords(row) {

@@ -18,6 +18,7 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import ALL, Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
@@ -220,6 +221,9 @@ class FakeDatapath:
 
     def queue(self, port: BridgePort) -> QueueState:
         return self.queues.get(port.ofport, EMPTY_QUEUE)
+
+    def hidden_queue(self, port: BridgePort) -> HiddenQueue:
+        return HiddenQueue(port.ofport, 0, 0, 0, 0, 0, 0, 0, 0)
 
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         return self.limits.get(port.ofport, QueueLimits("netem", 125_000, 25_000_000))

@@ -10,6 +10,7 @@ from ryu.lib import hub
 
 from fairq_ryu.channel import port_mode
 from fairq_ryu.channel.congestion import CongestionNotice
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import QueueLawState
@@ -22,6 +23,7 @@ from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.topology.paths import Assigned
+from fairq_ryu.far_queue import Why
 from fairq_ryu.laws.afq import AfqLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.metrics.exporter import Metrics
@@ -106,6 +108,10 @@ def full_controller() -> Any:
     site.windows.recovery.reported({"lost": 1, "ignored": 1})
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
     site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))
+    hidden = HiddenQueue(C.port, Why.RAISED, 800, 900, 10**7, 9_960_000, 10**7, 0, 0)
+    for samples in (5, 9):
+        found = hidden._replace(excess_ns=samples * 10**6, samples=samples)
+        site.windows.hidden_queues_reported(link, [found])
     link.modes.reported([PortWindows(B.port, port_mode.ACT, 9, 7, 2)])
     link.flows_unscaled = 4
 

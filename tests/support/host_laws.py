@@ -73,7 +73,7 @@ def build(sources: Path, into: Path, checked: bool = True) -> ctypes.CDLL:
     library = ctypes.CDLL(str(found))
     for name in _U32:
         getattr(library, name).restype = ctypes.c_uint32
-    library.fq_host_hold.restype = ctypes.c_uint64
+    library.fq_host_hold.restype = library.fq_host_least_excess.restype = ctypes.c_uint64
     library.fq_host_tenant_need.restype = ctypes.c_uint64
     return library
 
@@ -148,10 +148,13 @@ class HostLaw:
         """Bytes arrive for a virtual queue; ``arrivals`` is its ``fq_arrivals``."""
         self.library.fq_host_arrivals_count(ctypes.byref(arrivals), ctypes.c_uint64(size))
 
-    def load(self, arrivals: Any, backlog: int, now_ns: int) -> None:
-        """A tick is due: work out the integral of the queue that the law is told of, ``length_ns``."""
+    def load(self, arrivals: Any, backlog: int, now_ns: int, rate: int = 0) -> None:
+        """A tick is due: work out the integral of the queue that the law is told of, ``length_ns``. ``rate``
+        of the virtual queue, bytes/s; 0: that of the law.
+        """
+        rate = rate or self.parameters.rate
         self.library.fq_host_arrivals_tick(
-            self.refs[0], ctypes.byref(arrivals), backlog, ctypes.c_uint64(now_ns)
+            self.refs[0], ctypes.byref(arrivals), ctypes.c_uint64(rate), backlog, ctypes.c_uint64(now_ns)
         )
 
     def saw_segment(self, one: int, other: int, now_ns: int) -> None:
@@ -212,6 +215,33 @@ class HostFlow:
             ack=ack, next=next_seq, total=total, flight=flight, mss=mss, floor=floor, echo=echo
         )
         return int(library().fq_host_acked(*self._refs, ctypes.byref(seen)))
+
+
+class HostHidden:
+    """The queue that a far queue stands for, as the switch infers it; ``state``: an ``fq_hidden``. Units:
+    bytes, ns, bytes/s.
+    """
+
+    def __init__(self, line: int, buffer: int, share: float = 0.98, checked: bool = True) -> None:
+        """``line`` 0: nobody knows the rate."""
+        self.far = layout.fq_far_queue(line=line, base=int(line * share), limit=buffer, is_kept=1)
+        self.state = layout.fq_hidden()
+        self._library = library(checked)
+        self._least: dict[object, Any] = {}
+
+    def round_trip(self, host: object, took_ns: int, now_ns: int) -> int:
+        """A round trip to a host took so long. Returns by how much that is more than the least one."""
+        least = self._least.setdefault(host, layout.fq_least())
+        excess = self._library.fq_host_least_excess(ctypes.byref(least), took_ns, ctypes.c_uint64(now_ns))
+        self._library.fq_host_hidden_sample(ctypes.byref(self.state), ctypes.c_uint64(excess))
+        return int(excess)
+
+    def arrive(self, size: int, now_ns: int) -> int:
+        """Bytes arrive. Returns the rate of the virtual queue."""
+        self._library.fq_host_hidden_arrival(
+            ctypes.byref(self.far), ctypes.byref(self.state), ctypes.c_uint64(size), ctypes.c_uint64(now_ns)
+        )
+        return int(self.state.rate)
 
 
 class FedPort:

@@ -26,7 +26,7 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
 from fairq_ryu.agent.tc import INGRESS, TcFilter
-from fairq_ryu.far_queue import FAR, FarQueue
+from fairq_ryu.far_queue import FAR, FarQueue, Why
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.iqm import IqmLaw
@@ -483,6 +483,132 @@ def test_a_new_connection_begins_without_gaps(switch: Switch, far: BridgePort) -
     again.data(1000)
     again.data(1000, seq=again.client_isn + 1001)
     assert switch.datapath.queue(far).drops == 0
+
+
+# What stands in the queue that nobody sees, by round trips
+
+
+def stamped(value: int, echo: int) -> bytes:
+    return packets.padded(packets.timestamps(value, echo))
+
+
+def with_clocks(switch: Switch, **more: Any) -> Connection:
+    """A connection whose segments carry timestamps."""
+    flow = Connection(switch, server_scale=0, **more)
+    options = packets.syn_options(flow.client_mss, flow.client_scale, packets.timestamps(1, 0))
+    flow.syn(options=options)
+    switch.leave(
+        UP,
+        flow.from_server(
+            seq=flow.server_isn,
+            ack=flow.client_isn + 1,
+            flags="SA",
+            options=packets.syn_options(flow.server_mss, flow.server_scale, packets.timestamps(100, 1)),
+        ),
+    )
+    flow.data(1000, options=stamped(2, 100))
+    return flow
+
+
+def seen(switch: Switch, port: BridgePort) -> Any:
+    return switch.datapath.host.far.hidden(port.ifindex)
+
+
+def test_a_handshake_is_a_sample(switch: Switch, far: BridgePort) -> None:
+    Connection(switch).open().data(1000)
+    before = seen(switch, far)
+    assert before.samples == 1
+    flow = Connection(switch)
+    flow.syn()
+    flow.syn_ack()
+    time.sleep(0.01)
+    flow.data(1000)
+    found = seen(switch, far)
+    assert found.samples == 2 and found.excess_ns - before.excess_ns > 5_000_000
+
+
+def test_the_first_segment_that_echoes_a_new_timestamp_is_a_sample(switch: Switch, far: BridgePort) -> None:
+    flow = with_clocks(switch)
+    before = seen(switch, far)
+    first = flow.client_isn + 1
+    flow.ack(ack=first + 1000, options=stamped(101, 2))
+    flow.ack(ack=first + 1000, options=stamped(102, 2))
+    flow.data(1000, seq=first + 1000, options=stamped(3, 100))
+    assert seen(switch, far).samples == before.samples, "it echoes an earlier one"
+    time.sleep(0.01)
+    flow.data(1000, seq=first + 2000, options=stamped(3, 102))
+    found = seen(switch, far)
+    assert found.samples == before.samples + 1
+    assert found.excess_ns - before.excess_ns > 5_000_000
+    flow.data(1000, seq=first + 3000, options=stamped(3, 102))
+    assert seen(switch, far).samples == found.samples, "nothing is awaited any more"
+
+
+def test_an_old_timestamp_asks_for_nothing(switch: Switch, far: BridgePort) -> None:
+    """What has left with the same TSval before may have been answered already."""
+    flow = with_clocks(switch)
+    before, first = seen(switch, far).samples, flow.client_isn + 1
+    for value in (100, 99):
+        flow.ack(ack=first + 1000, options=stamped(value, 2))
+        flow.data(1000, seq=first + 1000, options=stamped(3, value))
+    assert seen(switch, far).samples == before
+
+
+def test_a_forged_segment_is_no_sample(switch: Switch, far: BridgePort) -> None:
+    flow = with_clocks(switch)
+    before, first = seen(switch, far).samples, flow.client_isn + 1
+    flow.ack(ack=first + 1000, options=stamped(101, 2))
+    forged = flow.from_client(seq=(first + 2**31) % 2**32, payload=bytes(10), options=stamped(3, 101))
+    switch.leave(DOWN, forged)
+    assert seen(switch, far).samples == before
+
+
+def test_flows_that_pass_no_far_queue_are_not_sampled(switch: Switch, far: BridgePort) -> None:
+    flow = Connection(switch, client="10.0.0.3")
+    flow.syn()
+    switch.leave(OTHER, flow.syn_ack_segment())
+    flow.data(1000)
+    assert seen(switch, far).samples == 0
+
+
+def judged(switch: Switch, port: BridgePort, frames: int = 30) -> Any:
+    """What is known after so many frames within more than an interval."""
+    for _ in range(frames):
+        arrive(switch, bytes(1500))
+        time.sleep(0.004)
+    return seen(switch, port)
+
+
+def test_the_rate_of_the_virtual_queue_is_the_share_at_first(switch: Switch, far: BridgePort) -> None:
+    found = judged(switch, far)
+    assert (found.rate, found.line, found.why) == (12_500, 12_500, Why.BLIND)
+    assert found.peak > 100_000
+
+
+def test_without_a_rate_nothing_is_queued_and_arrivals_are_measured(switch: Switch) -> None:
+    for port in with_queue(switch, FarQueue("p1", buffer=20_000)):
+        found = judged(switch, port)
+        queue = switch.datapath.queue(port)
+        assert queue.packets == 30 and queue.backlog == queue.byte_ns == 0
+        assert (found.why, found.drain, found.served) == (Why.UNKNOWN, 0, 0) and found.peak > 100_000
+        limits = switch.datapath.queue_limits(port)
+        assert not limits.rate and "it is found" in limits.reason
+
+
+def test_the_rate_that_is_found_makes_a_queue(switch: Switch) -> None:
+    for port in with_queue(switch, FarQueue("p1", buffer=20_000)):
+        data, slot = switch.datapath, c_uint32(switch.datapath.window.slots[port.ifindex])
+        judged(switch, port)
+        state = seen(switch, port)
+        state.served = 1_000_000
+        data.window.hidden.set(slot, state)
+        data.find_rates(0.0)
+        limits = data.queue_limits(port)
+        assert (limits.limit, limits.rate) == (20_000, 980_000)
+        found = judged(switch, port)
+        assert (found.line, found.rate, found.why) == (1_000_000, 980_000, Why.BLIND)
+        record = data.hidden_queue(port)
+        assert (record.line, record.rate, record.why) == (1_000_000, 980_000, Why.BLIND)
 
 
 # Laws

@@ -124,7 +124,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | control("reports", "sender", "yielding")
     ),
     "fairq_ryu/control/agents": (
-        {MODEL, ERRORS, LAW, QUEUE_LAW, "ryu"}
+        {MODEL, ERRORS, LAW, QUEUE_LAW, FAR_QUEUE, "ryu"}
         | ours("channel", "openflow", "packet", "policies")
         | control("reports", "sender")
     ),
@@ -311,7 +311,7 @@ def test_the_folders_of_workloads_are_found():
     ],
 )
 def test_the_rest_client_imports_nothing_of_the_controller(name):
-    modules = ("show", "show_tables", "port_table", "queue_law_notes", "cell_text", "columns")
+    modules = ("show_tables", "port_table", "queue_law_notes", "far_notes", "cell_text", "columns")
     own = {ERRORS} | ours("client", *(f"cli.{module}" for module in modules))
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 

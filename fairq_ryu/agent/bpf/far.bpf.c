@@ -2,7 +2,8 @@
 /*
  * The program of far queues: tc ingress of ports whose data has waited in a queue of the switch above, which nobody here
  * can see. It keeps a virtual queue of what arrives (virtual_queue.h), whatever protocol that is, and runs the ticks of
- * its law. The window program asks that law when ACKs leave by the port.
+ * its law. The window program asks that law when ACKs leave by the port, and samples round trips; from these and from what
+ * arrives follows the rate of the virtual queue (laws/hidden.h).
  *
  * It looks at packets only: every path ends in TC_ACT_UNSPEC, which lets the filters of others run.
  */
@@ -13,8 +14,10 @@
 #include <bpf/bpf_helpers.h>
 
 #include "laws/arrivals.h"
+#include "laws/hidden.h"
 #include "layout.h"
 #include "lib/arrived.h"
+#include "lib/hidden_map.h"
 #include "lib/law_tick.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_events.h"
@@ -62,23 +65,34 @@ static __always_inline const struct fq_law *law_in(__u32 slot, __u64 now)
 	return law && law->expires_ns > now ? &law->law : NULL;
 }
 
+/* An interval of arrivals may have ended. Not inlined: few packets get here. */
+__noinline int judge(__u32 slot, __u64 now)
+{
+	const struct fq_far_queue *far = bpf_map_lookup_elem(&far_queues, &slot);
+	struct fq_hidden *h = bpf_map_lookup_elem(&hidden, &slot);
+
+	if (far && far->is_kept && h)
+		hidden_judge(far, h, now);
+	return 0;
+}
+
 SEC("classifier")
 int fq_arrives(struct __sk_buff *skb)
 {
 	__u32 id = FQ_FAR | skb->ifindex, slot, bridge, segments, bytes;
 	struct fq_queue *q = bpf_map_lookup_elem(&queues, &id);
 	struct fq_queue_config *cfg;
-	const struct fq_far_queue *far;
 	const struct fq_law *law;
+	struct fq_hidden *h;
 	__u64 now, waiting, earlier = 0;
 
 	if (!q)
 		return TC_ACT_UNSPEC;
 	slot = q->slot;
 	bridge = q->bridge;
-	far = bpf_map_lookup_elem(&far_queues, &slot);
+	h = bpf_map_lookup_elem(&hidden, &slot);
 	cfg = bpf_map_lookup_elem(&queue_config, &bridge);
-	if (!far || !far->drain || !cfg)
+	if (!h || !cfg)
 		return TC_ACT_UNSPEC;
 	segments = wire_segments(skb);
 	bytes = arrived_bytes(skb, segments);
@@ -87,12 +101,15 @@ int fq_arrives(struct __sk_buff *skb)
 	waiting = take_waiting(q);
 	if (waiting) {
 		earlier = waiting & WAITING_BYTES;
-		virtual_arrival(q, q->drain, far->limit, earlier, waiting >> FQ_WAITING_SHIFT,
+		virtual_arrival(q, q->drain, h->limit, earlier, waiting >> FQ_WAITING_SHIFT,
 				q->last_ns);
 	}
 	now = bpf_ktime_get_ns();
 	law = cfg->laws ? law_in(slot, now) : NULL;
-	virtual_arrival(q, far->drain, far->limit, bytes, segments, now);
+	h->bytes += earlier + bytes;
+	if (hidden_is_due(h, now))
+		judge(slot, now);
+	virtual_arrival(q, h->drain, h->limit, bytes, segments, now);
 	arrivals_count(&q->arrivals, earlier + bytes);
 	if (q->peak_epoch != cfg->peak_epoch) {
 		q->peak_epoch = cfg->peak_epoch;
@@ -101,7 +118,8 @@ int fq_arrives(struct __sk_buff *skb)
 	if (q->backlog > q->peak)
 		q->peak = q->backlog;
 	if (law && law_less(now, q->arrivals.ns) >= law->interval_ns) {
-		arrivals_tick(law, &q->arrivals, q->backlog, now);
+		arrivals_tick(law, &q->arrivals, h->probes ? h->probe_rate : h->rate, q->backlog,
+			      now);
 		run_law(q, id);
 	}
 	if (cfg->thresholds)

@@ -127,6 +127,20 @@
 #define FQ_DRAIN_SHIFT   24
 #define FQ_WAITING_SHIFT 40
 
+/*
+ * fq_hidden.why: what the rate of a virtual queue is. UNKNOWN: none, because nobody knows that of the line. BLIND: base, and
+ * no round trips show what stands. SHARE: base. RAISED: more, because hardly anything stands. FULL: base or less, because
+ * something stands, and all that the line carries comes here. OTHERS: what others leave.
+ */
+#define FQ_HIDDEN_UNKNOWN 0
+#define FQ_HIDDEN_BLIND   1
+#define FQ_HIDDEN_SHARE   2
+#define FQ_HIDDEN_RAISED  3
+#define FQ_HIDDEN_FULL    4
+#define FQ_HIDDEN_OTHERS  5
+/* Hosts, by hash, whose least round trips are known (lib/round_trips.h); a power of 2. */
+#define FQ_LEAST          1024
+
 /* Part of fq_queue_check.drain_ns, for delays of the machine. */
 #define FQ_MARGIN_NS 20000000
 
@@ -257,6 +271,8 @@ struct fq_dir {
 	__u16 priority;  /* within the tenant, valid with owner */
 	__u8 dscp;       /* of its data */
 	__u8 pad3;
+	__u32 asked_tsval; /* TSval of the other direction, whose echo is awaited */
+	__u32 asked_us;    /* when that left, ns >> 10; 0: no answer is awaited (round_trips.h) */
 	struct fq_round round;
 };
 
@@ -486,10 +502,54 @@ struct fq_queue {
 	struct fq_arrivals arrivals; /* ... for its law */
 };
 
-/* What a far queue holds and how it drains, by slot: written by the agent only. */
+/* A far queue, by slot: written by the agent only. */
 struct fq_far_queue {
-	__u64 drain; /* as in fq_queue; 0: there is none in this slot */
-	__u32 limit; /* bytes */
+	__u64 line; /* rate of the line, bytes/s; 0: nobody knows it, and there is no virtual queue yet */
+	__u64 base;    /* rate of the virtual queue while nothing else is known: a share of that */
+	__u32 limit;   /* bytes that it holds, as the queue before the line; 0: not known */
+	__u32 is_kept; /* 0: there is none in this slot */
+};
+
+/*
+ * The queue that a far queue stands for, as sampled round trips and arrivals show it (laws/hidden.h), by slot. Samples are
+ * the window program's, the rest is that of far queues.
+ */
+struct fq_hidden {
+	__u64 excess_ns; /* sum over the samples of what they took beyond the least */
+	__u64 samples;
+	__u64 least;         /* the smallest of this interval, ns, and 1; 0: no sample yet */
+	__u64 bound_ns;      /* a sample of more is none of the queue; 0: each is */
+	__u64 judged_ns;     /* end of the last interval */
+	__u64 judged_excess; /* excess_ns and samples then */
+	__u64 judged_samples;
+	__u64 bytes; /* that have arrived since */
+	__u64 line;  /* of which far queue all this is: as in fq_far_queue */
+	__u64 base;
+	__u64 rate;       /* of the virtual queue, bytes/s */
+	__u64 drain;      /* likewise, as in fq_queue; for an interval it may be less */
+	__u64 probed_ns;  /* when the rate was lowered last, to see the least round trips */
+	__u64 probe_rate; /* ... to this, bytes/s */
+	__u64 since_ns;   /* since when it has stood, or has not */
+	__u64 run_ns;     /* of these intervals, those that `served` does not have yet */
+	__u64 run_bytes;  /* ... and what arrived in them */
+	__u64 served; /* the highest rate at which data came while the queue stood, bytes/s; 0: it never did */
+	__u64 peak;        /* the highest rate of an interval in this span of 1.07 s, bytes/s */
+	__u64 peak_before; /* ... in the one before */
+	__u32 peak_span;
+	__u32 standing; /* in the last interval: what stood throughout, bytes */
+	__u32 mean;     /* ... on average */
+	__u32 stands;   /* something has stood in the last interval */
+	__u32 why;      /* FQ_HIDDEN_... */
+	__u32 probes;   /* it is lowered now */
+	__u32 limit;    /* of the virtual queue, bytes; 0: there is none yet */
+	__u32 pad;
+};
+
+/* The least round trip from hosts with one hash, ns: written by the window program. */
+struct fq_least {
+	__u32 least;  /* in this span; 0: none yet */
+	__u32 before; /* ... in the one before */
+	__u32 span;
 	__u32 pad;
 };
 

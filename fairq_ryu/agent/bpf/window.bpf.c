@@ -40,6 +40,7 @@
 #include "lib/handed_on.h"
 #include "lib/on_wire.h"
 #include "lib/rivals.h"
+#include "lib/round_trips.h"
 #include "lib/segment_copy.h"
 #include "lib/tx_queue.h"
 #include "lib/vlan.h"
@@ -149,6 +150,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		if (cfg->flow_laws && s.payload && !copy)
 			law_flow_leaves(skb, &s, own, peer);
 		proves = (own->flags & (FQ_KNOWN | FQ_ACK)) == FQ_KNOWN;
+		if (cfg->far && !copy)
+			follow_round_trips(&s, own, peer);
 		follow(&s, own, peer);
 		if (proves && own->flags & FQ_ACK) {
 			law_direction_opens(own, peer, FQ_OPENING_PROVEN, s.now);

@@ -29,6 +29,7 @@ from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.errors import UserError
@@ -338,12 +339,27 @@ class BridgePrograms(BridgePorts):
         others = self.drops.dropped_before_full(port.ifindex) + by_laws
         return state._replace(drops=state.drops + others) if others else state
 
+    def hidden_queue(self, port: BridgePort) -> HiddenQueue:
+        """What is known of the queue that a far queue stands for."""
+        found = self.host.far.hidden(port.ifindex)
+        return HiddenQueue(
+            port=port.ofport,
+            why=found.why,
+            standing=found.standing,
+            mean=found.mean,
+            line=self.line_of(port),
+            rate=found.rate,
+            peak=max(found.peak, found.peak_before),
+            excess_ns=found.excess_ns,
+            samples=found.samples,
+        )
+
     def queue_limits(self, port: BridgePort) -> QueueLimits:
         """Buffer and rate of a port; the link's own speed where no qdisc limits it. Each of several transmit
         queues has these limits, or an equal part of the link's speed.
         """
         limits = self.queues.limits(port.ifindex)
-        if limits.rate:
+        if limits.rate or port.far is not None:
             return limits
         rate = port.speed // 8 // max(1, limits.queues)
         return dataclasses.replace(limits, rate=rate)

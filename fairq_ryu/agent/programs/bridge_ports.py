@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairq_ryu.agent.far_ports import far_limits
+from fairq_ryu.agent.far_ports import far_limits, known_line
+from fairq_ryu.agent.found_rate import FoundRate, Seen
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.tc import EGRESS, INGRESS
@@ -28,6 +29,9 @@ class BridgePorts:
         self._devices: dict[int, WindowDevice] = {}
         self._observed: set[int] = set()  # OpenFlow numbers, also of ports that have gone
         self._untagged: dict[int, int] = {}
+        self._found_rates: dict[
+            int, tuple[FoundRate, int]
+        ] = {}  # by number; with lost segments at the last look
 
     def close(self) -> None:
         """Detach from every port. A second call does nothing."""
@@ -51,7 +55,7 @@ class BridgePorts:
         if port.far is not None:
             self.host.add_far_queue(port.ifindex, self.number, observed)
             try:
-                self.host.far.set_limits(port.ifindex, far_limits(port))
+                self._set_far_limits(port)
             except BaseException:
                 self.host.remove_far_queue(port.ifindex)
                 raise
@@ -62,8 +66,40 @@ class BridgePorts:
     def update_port(self, port: BridgePort) -> None:
         """Store a port whose link state, speed or name has changed."""
         if port.far is not None:
-            self.host.far.set_limits(port.ifindex, far_limits(port))
+            self._set_far_limits(port)
         self._ports[port.ofport] = port
+
+    def _set_far_limits(self, port: BridgePort) -> None:
+        assert port.far is not None
+        found = self.line_of(port)
+        self.host.far.set_limits(port.ifindex, far_limits(port, found), found, port.far.buffer)
+
+    def line_of(self, port: BridgePort) -> int:
+        """The rate of the line by which the data of a far queue arrives, bytes per second: as it is said, or
+        as it was found; 0: not known.
+        """
+        found = self._found_rates.get(port.ofport)
+        return known_line(port) or (found[0].rate if found else 0)
+
+    def find_rates(self, now: float) -> None:
+        """Find the rates of lines that nobody says; to be called about once a second. Raises
+        :class:`BpfError`.
+        """
+        for port in self._ports.values():
+            if port.far is None or known_line(port):
+                continue
+            rate, lost_before = self._found_rates.get(port.ofport, (FoundRate(), 0))
+            hidden = self.host.far.hidden(port.ifindex)
+            lost = int(self.window.port_state(port.ifindex).lost_above)
+            seen = Seen(
+                served=int(hidden.served) if hidden.line == rate.rate else 0,
+                peak=max(int(hidden.peak), int(hidden.peak_before)),
+                lost=lost - lost_before,
+                at_most=bool(hidden.line and hidden.rate >= hidden.line - hidden.line // 128),
+            )
+            self._found_rates[port.ofport] = rate, lost
+            if rate.look(seen, now):
+                self._set_far_limits(port)
 
     def set_vlans(self, untagged: Mapping[int, int]) -> None:
         """The VLANs of frames that have no tag at a port, by OpenFlow number; of all other ports 0."""
@@ -77,6 +113,7 @@ class BridgePorts:
     def remove_port(self, ofport: int) -> None:
         """Stop on a port, which may have been deleted already."""
         port = self._ports.pop(ofport)
+        self._found_rates.pop(ofport, None)
         if port.far is not None:
             self.host.remove_far_queue(port.ifindex)
         else:

@@ -12,7 +12,6 @@ from typing import Any
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.far_ports import far_id, port_index
 from fairq_ryu.agent.libbpf import BpfObject
-from fairq_ryu.agent.programs.backlog import drain
 from fairq_ryu.agent.programs.program import FAR_PRIORITY, FilterProgram
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.window import WindowProgram
@@ -37,7 +36,7 @@ class FarProgram(FilterProgram):
 
     def _load(self) -> BpfObject:
         if self._object is None:
-            maps = self._window.law_maps | self._queues.event_maps
+            maps = self._window.law_maps | self._window.hidden_maps | self._queues.event_maps
             self._object = BpfObject(
                 self._lib, layout.BPF_DIR / "far.bpf.o", {"far_queues": self._max_ports}, maps
             )
@@ -56,7 +55,9 @@ class FarProgram(FilterProgram):
         self._window.add_far(known, bridge, observed)
         try:
             self._queues.add_port(known)
-            self._far_queues.set(c_uint32(self._window.slots[known]), layout.fq_far_queue())
+            slot = c_uint32(self._window.slots[known])
+            self._window.hidden.set(slot, layout.fq_hidden())
+            self._far_queues.set(slot, layout.fq_far_queue())
             self.filter.attach(port_index(known), loaded.program_fd(_PROGRAM), INGRESS)
         except BaseException:
             self._queues.remove_port(known)
@@ -64,11 +65,19 @@ class FarProgram(FilterProgram):
             raise
         self._ports.add(port_index(known))
 
-    def set_limits(self, known: int, limits: QueueLimits) -> None:
-        """What the virtual queue holds, and its rate. Raises :class:`BpfError`."""
-        entry = layout.fq_far_queue(limit=limits.limit, drain=drain(limits.rate))
+    def set_limits(self, known: int, limits: QueueLimits, line: int, buffer: int) -> None:
+        """What the virtual queue holds, and its rate while nothing is known of the hidden queue. ``line``:
+        the rate of that one, bytes per second (0: not known), ``buffer``: what it holds, bytes (0: likewise).
+        Raises :class:`BpfError`.
+        """
+        entry = layout.fq_far_queue(line=line, base=limits.rate, limit=limits.limit or buffer, is_kept=1)
         self._far_queues.set(c_uint32(self._window.slots[known]), entry)
         self._queues.set_limits({known: limits}, [known])
+
+    def hidden(self, known: int) -> Any:
+        """What is known of the queue that a far queue stands for, an ``fq_hidden``."""
+        found = self._window.hidden.get(c_uint32(self._window.slots[known]))
+        return layout.fq_hidden() if found is None else found
 
     def stop(self, known: int) -> None:
         """A port, which may have been deleted already, has no far queue any more."""

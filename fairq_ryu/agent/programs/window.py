@@ -107,6 +107,7 @@ class WindowProgram(FilterProgram):
                     "queue_checks": limits.ports,
                     "port_laws": limits.ports,
                     "law_states": limits.ports,
+                    "hidden": limits.ports,
                     "law_flows": limits.law_flows,
                     "tenant_ports": limits.tenant_ports,
                     "port_tenants": limits.ports,
@@ -135,6 +136,7 @@ class WindowProgram(FilterProgram):
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
         self.port_laws = loaded.map("port_laws", c_uint32, layout.fq_port_law)
         self.law_states = loaded.map("law_states", c_uint32, layout.fq_law_state)
+        self.hidden = loaded.map("hidden", c_uint32, layout.fq_hidden)
         self.law_flows = loaded.map("law_flows", layout.fq_flow_key, layout.fq_law_flow)
         self.queues = loaded.map("queues", c_uint32, layout.fq_queue)
         self.queue_checks = loaded.map("queue_checks", c_uint32, layout.fq_queue_check)
@@ -398,6 +400,11 @@ class WindowProgram(FilterProgram):
         """Likewise, those that run the ticks of a law."""
         maps = (self._config, self._port_states, self.port_laws, self.law_states)
         return {table.name: table.fd for table in (*maps, self.queues, self.queue_checks)}
+
+    @property
+    def hidden_maps(self) -> dict[str, int]:
+        """Likewise, those that the program of far queues uses."""
+        return {self.hidden.name: self.hidden.fd}
 
     @property
     def queue_law_maps(self) -> dict[str, int]:

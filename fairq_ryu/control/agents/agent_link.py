@@ -20,6 +20,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.channel import (
     deadlines,
     flowmod,
+    hidden_queue,
     oxm,
     port_settings,
     queue_depth,
@@ -38,6 +39,7 @@ from fairq_ryu.control.agents.agent_queue_laws import AgentQueueLaws
 from fairq_ryu.control.agents.agent_window_laws import AgentWindowLaws
 from fairq_ryu.control.agents.record_requests import RecordRequests
 from fairq_ryu.control.reports.counters import ROUND_TRIPS, Histogram, Peak
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.model import FlowKey, PortKey, RuleChange
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet.tcp_build import Addressing
@@ -70,7 +72,7 @@ class AgentLink:
         self.port_settings = port_settings.Assembly()
         self.flow_records = RecordRequests(datapath, self.ports)
         self._counts: SegmentCounts | None = None  # as it has reported them last
-        self._counts_requested_at = 0.0
+        self._counts_requested_at = self._hidden_requested_at = 0.0
         # Busy ports whose law runs in the switch, whether all busy ones are such, and flow records that the
         # agent reports again and again: those of flows that send.
         self.switch_laws = self.records = 0
@@ -158,6 +160,15 @@ class AgentLink:
         port.peak.note(record.peak, now)
         port.peak_since_taken = max(port.peak_since_taken, record.peak)
         return before
+
+    def request_hidden_queues(self, interval: float, now: float) -> list[Message]:
+        """Request what is known of the hidden queues of far queues, if there are any, unless that was done
+        within the ``interval``.
+        """
+        if now - self._hidden_requested_at < interval or not any(map(is_far, self.ports)):
+            return []
+        self._hidden_requested_at = now
+        return [hidden_queue.request(self.datapath)]
 
     def take_peak(self, number: int) -> int:
         """The longest queue of a port since the last call, bytes; 0 if none was read since."""

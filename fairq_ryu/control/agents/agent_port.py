@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import QueueLawState
@@ -47,6 +48,10 @@ class AgentPort:
     peak_since_taken: int = 0
     """the longest queue since somebody has asked, bytes"""
     counts: PortWindows | None = None
+    hidden: HiddenQueue | None = None
+    """of a far queue, the last report"""
+    hidden_delay: float | None = None
+    """mean delay in the hidden queue between the last two reports, seconds; None: not measured"""
     queue_request: bytes | None = None
     """packed"""
     progress_requested_at: float = _NEVER

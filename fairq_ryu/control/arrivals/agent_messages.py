@@ -20,6 +20,7 @@ from fairq_ryu.channel import (
     far_queues,
     flow_changes,
     flow_records,
+    hidden_queue,
     oxm,
     port_mode,
     port_settings,
@@ -172,6 +173,10 @@ def _port_modes(arrival: Arrival, found: list[port_mode.PortWindows]) -> None:
     arrival.to.windows.mode_changes.reported(arrival.link, found, arrival.now)
 
 
+def _hidden_queues(arrival: Arrival, found: list[hidden_queue.HiddenQueue]) -> None:
+    arrival.to.windows.hidden_queues_reported(arrival.link, found)
+
+
 def _law_states(arrival: Arrival, states: list[window_law.LawState]) -> None:
     arrival.to.windows.laws_reported(arrival.link, states, arrival.now)
 
@@ -209,6 +214,7 @@ _REPLIES.add(segment_counts.REPLY, _segment_counts)
 _REPLIES.add(port_mode.REPLY, _port_modes)
 _REPLIES.add(far_queues.REPLY, _far_queues)
 _REPLIES.add(tenants.REPLY, _tenant_states)
+_REPLIES.add(hidden_queue.REPLY, _hidden_queues)
 
 _NOTIFICATIONS: DispatchTable[Arrival, None] = DispatchTable()
 _NOTIFICATIONS.add(congestion.NOTICE, _congestion)

@@ -53,6 +53,7 @@ class AgentPolling:
             link.send(self._windows.queue_laws.request(link, now))
             link.send(link.request_counts(_COUNTS_INTERVAL, now))
             link.send(link.modes.request(_COUNTS_INTERVAL, now))
+            link.send(link.request_hidden_queues(_COUNTS_INTERVAL, now))
             early = False
             if interval is not None and interval < LOOK_INTERVAL:
                 due = now + interval

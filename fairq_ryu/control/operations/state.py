@@ -16,7 +16,7 @@ from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.reports.port_traffic import PortTrafficTable
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.far_queue import FAR, is_far
+from fairq_ryu.far_queue import FAR, Why, is_far
 from fairq_ryu.model import NO_WINDOWS, WindowKind, WindowRule, dpid_text
 from fairq_ryu.policies.base import Display
 from fairq_ryu.policies.governed_port import PortView
@@ -39,6 +39,15 @@ QUEUE_LAW_FIELDS = (
     "delay_interval_s",
 )
 """The fields of a port's row about its queue law; null: it has none, or none of that kind."""
+HIDDEN_QUEUE_FIELDS = (
+    "hidden_bytes",
+    "hidden_delay_s",
+    "line_bps",
+    "virtual_rate_bps",
+    "arrivals_peak_bps",
+    "virtual_rate_why",
+)
+"""The fields of a far queue's row about the queue that it stands for; null: not known, or no far queue."""
 _UNKNOWN = PortView(0, NO_WINDOWS, None, Display())
 
 
@@ -87,6 +96,7 @@ class ControllerState:
                     "name": inventory.name(port),
                     "role": inventory.role(port),
                     "far_of": port.port - FAR if is_far(port.port) else None,
+                    **_hidden(known),
                     "flows": seen.flows,
                     "active": None if depth is None else depth.active,
                     "queue_bytes": None if depth is None else depth.backlog,
@@ -114,6 +124,22 @@ class ControllerState:
                     "tx_bps": None if traffic is None else traffic.tx_bps,
                     "rx_bps": None if traffic is None else traffic.rx_bps,
                 }
+
+
+def _hidden(known: AgentPort) -> dict[str, int | float | str | None]:
+    """What the agent has inferred about the queue that a far queue stands for; None: not known."""
+    row: dict[str, int | float | str | None] = dict.fromkeys(HIDDEN_QUEUE_FIELDS)
+    found = known.hidden
+    if found is None:
+        return row
+    return row | {
+        "hidden_bytes": found.standing,
+        "hidden_delay_s": known.hidden_delay,
+        "line_bps": found.line * 8,
+        "virtual_rate_bps": found.rate * 8,
+        "arrivals_peak_bps": found.peak * 8,
+        "virtual_rate_why": Why(found.why).name.lower() if found.why in set(Why) else None,
+    }
 
 
 def _turns(rule: WindowRule | None, law: LawState | None) -> dict[str, int | None]:

@@ -24,9 +24,17 @@ class _Port:
     congestion: Congestion = Congestion.NOM
     incast: bool = False
     law_missing: str | None = None
+    others: bool = False
+    line: int | None = None
 
 
 _CALM = _Port()
+
+
+def _mbit(rate: int) -> str:
+    """A rate in bytes per second, for people."""
+    return f"{rate * 8 / 1e6:,.0f} Mbit/s"
+
 
 Sink = Callable[[Occurrence], object]
 """Stores what has occurred (:meth:`fairq_ryu.rest.streams.Streams.add`)."""
@@ -73,6 +81,21 @@ class EventReporter:
             self._ports.setdefault(key, _Port()).law_missing = reason
             if reason is not None:
                 self._sink(Occurrence(Kind.LAW, f"{self._text(key)} has no windows: {reason}", key))
+
+    def hidden_queue(self, key: PortKey, line: int, rate: int, others: bool) -> None:
+        """What an agent has inferred about the line before a far queue: its rate (0: not known), that of the
+        virtual queue, bytes per second, and whether others use the line.
+        """
+        port = self._ports.setdefault(key, _Port())
+        if line != port.line:
+            if port.line is not None and line:
+                text = f"the line before {self._text(key)} carries {_mbit(line)}"
+                self._sink(Occurrence(Kind.RATE, text, key))
+            port.line = line
+        if others != port.others:
+            port.others = others
+            words = f"carries other traffic: {_mbit(rate)} are left" if others else "is ours again"
+            self._sink(Occurrence(Kind.OTHERS, f"the line before {self._text(key)} {words}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:
         """A queue has dropped packets."""

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     CNG = "cng"
     NOM = "nom"
     INCAST = "incast"
+    OTHERS = "others"
+    RATE = "rate"
     LAW = "law"
     REPIN = "repin"
     LOSS = "loss"

@@ -9,6 +9,7 @@ from typing import Any
 
 from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
 from fairq_ryu.channel.description import Description
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_counts import SegmentCounts
 from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
@@ -35,6 +36,7 @@ from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
+from fairq_ryu.far_queue import Why
 from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.packet import parse
@@ -345,6 +347,14 @@ class WindowController:
             self._reporter.law_missing(key, self.engine.law_missing(key))
             for part in self._parts:
                 link.send(part.queue_read(link, key, sample, now))
+
+    def hidden_queues_reported(self, link: AgentLink, found: Iterable[HiddenQueue]) -> None:
+        """An agent has reported what it has inferred about hidden queues."""
+        for record in found:
+            port = link.ports[record.port]
+            port.hidden, port.hidden_delay = record, record.delay_s(port.hidden)
+            key, others = PortKey(link.dpid, record.port), record.why == Why.OTHERS
+            self._reporter.hidden_queue(key, record.line, record.rate, others)
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""

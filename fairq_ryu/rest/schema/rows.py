@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema
 
 from fairq_ryu.fabric.flows.table import FlowState
+from fairq_ryu.far_queue import Why
 from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.model import PortMode, WindowKind
 from fairq_ryu.queue_law_spec import Limits
@@ -32,6 +33,8 @@ def _queue_law(text: str) -> str:
     return text
 
 
+VirtualRateWhy = Literal["unknown", "blind", "share", "raised", "full", "others"]
+assert VirtualRateWhy.__args__ == tuple(each.name.lower() for each in Why)  # type: ignore[attr-defined]
 QueueLawLimits = Literal["nothing", "length", "mean", "delay", "share", "unresponsive"]
 assert QueueLawLimits.__args__ == tuple(each.name.lower() for each in Limits)  # type: ignore[attr-defined]
 # Made from the folders of laws, so that a new one is valid without a change here.
@@ -56,6 +59,20 @@ class PortRow(Row):
     )
     far_of: PortNumber | None = described(
         "port by which the data of a far queue arrives; null: it is no far queue"
+    )
+    hidden_bytes: Count | None = described(
+        "what stood last in the queue that a far queue is for, by round trips; null: not reported, or no far "
+        "queue; likewise the next five",
+        "bytes",
+    )
+    hidden_delay_s: Span | None = described("mean delay there; null: no round trip was seen", "s")
+    line_bps: Count | None = described("rate of its line, set or found; 0: not known yet", "bit/s")
+    virtual_rate_bps: Count | None = described("rate at which the virtual queue drains", "bit/s")
+    arrivals_peak_bps: Count | None = described("highest rate of arrivals of the last 1 to 2 s", "bit/s")
+    virtual_rate_why: VirtualRateWhy | None = described(
+        "what that rate is: `unknown` (none yet), `blind` (the share; no round trips are seen), `share`, "
+        "`raised` (more, because hardly anything stands), `full` (at most the share, because something "
+        "stands), `others` (what other traffic leaves)"
     )
     flows: Count = described(
         "number of flows (directions of connections) whose data leaves through this port"

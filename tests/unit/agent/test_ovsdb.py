@@ -31,6 +31,7 @@ def interface(number: int, kind: str = "", ifindex: int | None = None, **columns
         "link_state": ["up"],
         "admin_state": ["up"],
         "link_speed": [10**9],
+        "status": {"driver_name": "veth"},
         "lacp_current": [],
         "options": {},
         "ingress_policing_rate": 0,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import ports
-from fairq_ryu.agent.far_ports import far_id, far_limits, with_far_queues, without_port
+from fairq_ryu.agent.far_ports import far_id, far_limits, known_line, with_far_queues, without_port
 from fairq_ryu.agent.far_table import FarTable
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.ovsdb import BridgePort, BridgeView
@@ -96,6 +96,9 @@ class Devices:
         return "tcx" if ifindex in self.linked else "clsact"
 
     def set_vlans(self, untagged: dict[int, int]) -> None:
+        pass
+
+    def find_rates(self, now: float) -> None:
         pass
 
     def add_device(self, device: WindowDevice) -> None:
@@ -326,6 +329,16 @@ def test_the_limits_of_a_far_queue_are_those_of_its_line_and_of_the_link():
     assert far_limits(far) == QueueLimits("far", 625_000, 62_500_000)
     unknown = far_limits(replace(far, speed=0))
     assert (unknown.limit, unknown.rate) == (0, 0) and "s1-eth1" in unknown.reason
+
+
+def test_a_rate_that_nobody_says_is_the_one_that_was_found():
+    (_, far) = with_far_queues([bridge_port(1)], {"s1-eth1": FarQueue("s1-eth1", share=0.5)})
+    for silent in (replace(far, speed=0), replace(far, driver="veth")):
+        assert known_line(silent) == 0 and not far_limits(silent).rate
+        assert far_limits(silent, found=1_000_000) == QueueLimits("far", 5000, 500_000)
+    assert far_limits(far, found=1_000_000) == far_limits(far), "the link says it"
+    said = replace(far, driver="veth", far=FarQueue("s1-eth1", rate=2_000_000))
+    assert known_line(said) == 2_000_000 and far_limits(said, found=1).rate == 1_960_000
 
 
 def test_far_queues_of_interfaces_that_are_no_ports_are_named():

@@ -35,9 +35,12 @@ static inline __attribute__((always_inline)) void arrivals_count(struct fq_arriv
 	a->bytes = law_min(a->bytes + bytes, 1ULL << 32);
 }
 
-/* A tick of the law is due: work out the integral of the queue that it is told of. */
+/*
+ * A tick of the law is due: work out the integral of the queue that it is told of. `rate`: of the virtual queue, which
+ * may be more or less than that of the law (hidden.h), bytes/s.
+ */
 static inline __attribute__((always_inline)) void
-arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u64 now)
+arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u64 rate, __u32 backlog, __u64 now)
 {
 	__u64 elapsed = law_less(now, a->ns), settle, load, length;
 
@@ -50,10 +53,9 @@ arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u6
 		a->ns = now;
 		return;
 	}
-	settle = law_div(ARRIVALS_FRAMES * ARRIVALS_FRAME * NS_PER_S, p->rate);
+	settle = law_div(ARRIVALS_FRAMES * ARRIVALS_FRAME * NS_PER_S, rate);
 	settle = law_min(law_max(settle, p->base_rtt_ns), NS_PER_S);
-	load = law_div(law_min(a->bytes * NS_PER_S / elapsed, ARRIVALS_MOST * p->rate) << 16,
-		       p->rate);
+	load = law_div(law_min(a->bytes * NS_PER_S / elapsed, ARRIVALS_MOST * rate) << 16, rate);
 	load = law_div(a->load_q16 * settle + load * elapsed, settle + elapsed);
 	length = load + ARRIVALS_ABOVE * law_less(load, 1 << 16);
 	length = (p->target * length >> 16) + law_less(backlog, p->target / 2) / ARRIVALS_BACKLOG;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The laws for the host: a shared library for tests and for models of a network. */
 #include "arrivals.h"
+#include "hidden.h"
 #include "law.h"
 #include "tenant_share.h"
 #include "turns.h"
@@ -100,9 +101,28 @@ void fq_host_arrivals_count(struct fq_arrivals *a, __u64 bytes)
 	arrivals_count(a, bytes);
 }
 
-void fq_host_arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u32 backlog, __u64 now)
+void fq_host_arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u64 rate, __u32 backlog,
+			   __u64 now)
 {
-	arrivals_tick(p, a, backlog, now);
+	arrivals_tick(p, a, rate, backlog, now);
+}
+
+__u64 fq_host_least_excess(struct fq_least *l, __u32 took, __u64 now)
+{
+	return least_excess(l, took, now);
+}
+
+void fq_host_hidden_sample(struct fq_hidden *h, __u64 excess)
+{
+	hidden_sample(h, excess);
+}
+
+void fq_host_hidden_arrival(const struct fq_far_queue *far, struct fq_hidden *h, __u64 bytes,
+			    __u64 now)
+{
+	h->bytes += bytes;
+	if (hidden_is_due(h, now))
+		hidden_judge(far, h, now);
 }
 
 /* The window of a flow of a tenant, as tenant_grant() works it out of the parts that it has counted. */

@@ -19,6 +19,7 @@
 #include "lost_above.h"
 #include "parse.h"
 #include "places.h"
+#include "round_trips.h"
 #include "segment_size.h"
 #include "sequence.h"
 #include "window_maps.h"
@@ -80,6 +81,7 @@ static __always_inline void commit_syn(struct fq_dir *d, __u32 ack, __u32 agreed
 	d->acked = 0;
 	d->round.ns = 0;
 	d->hole_from = d->hole_to = 0;
+	d->asked_us = 0;
 	d->ack = ack;
 	d->edge = ack;
 }
@@ -151,6 +153,7 @@ static __always_inline bool open_connection(const struct segment *s, struct fq_d
 	}
 	own->acked = s->ack_seq - (peer->isn + 1);
 	own->rtt_ns = time_since(s, peer->syn_ns);
+	sample_round_trip(s, own, own->rtt_ns);
 	peer->rtt_ns = 0;
 	/* The window of a SYN is not scaled; it is recorded as later segments would advertise it. */
 	if (own->flags & peer->flags & FQ_WS)
@@ -218,8 +221,10 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 				ADD(own->acked, -1); /* the FIN is no payload */
 		}
 		/* The last segment of the handshake. The sender of the SYN-ACK has acknowledged before. */
-		if (!(flags & FQ_ACK) && !moved)
+		if (!(flags & FQ_ACK) && !moved) {
 			own->rtt_ns = time_since(s, peer->syn_ns);
+			sample_round_trip(s, own, own->rtt_ns);
+		}
 		if (peer->alt_ifindex && (__s32)(s->ack_seq - peer->alt_from) > 0) {
 			/* Data that has not left by the recorded port has arrived: the flow has moved. */
 			ADD(peer->bytes, peer->seq_next - peer->alt_from);

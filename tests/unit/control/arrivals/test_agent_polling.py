@@ -30,6 +30,7 @@ class Loop:
             request_queues=self.request,
             window_laws=SimpleNamespace(request=self.request_laws),
             request_counts=nothing,
+            request_hidden_queues=nothing,
             modes=SimpleNamespace(request=nothing),
             poll_now=self,
             send=nothing,

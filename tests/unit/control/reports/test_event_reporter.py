@@ -55,6 +55,34 @@ def test_incasts_begin_and_end(reported):
     assert "limited" in reported.events[0][1] and "over" in reported.events[1][1]
 
 
+LINE = 6_250_000
+
+
+def test_others_on_the_line_before_a_far_queue_come_and_go(reported):
+    for others in (False, False, True, True, False, False):
+        reported.reporter.hidden_queue(PORT, LINE, 3_750_000, others)
+    assert reported.events == [
+        (
+            Kind.OTHERS,
+            "the line before s2-eth1 (2:1) carries other traffic: 30 Mbit/s are left",
+            PORT,
+            None,
+            1,
+        ),
+        (Kind.OTHERS, "the line before s2-eth1 (2:1) is ours again", PORT, None, 1),
+    ]
+
+
+def test_a_rate_that_is_found_or_changes_is_an_event_and_one_that_was_known_is_none(reported):
+    reported.reporter.hidden_queue(PORT, LINE, 6_125_000, False)
+    assert reported.events == []
+    for line in (0, 6_250_000, 6_250_000):
+        reported.reporter.hidden_queue(PortKey(2, 9), line, 0, False)
+    assert reported.events == [
+        (Kind.RATE, "the line before s2-eth1 (2:9) carries 50 Mbit/s", PortKey(2, 9), None, 1)
+    ]
+
+
 def test_a_law_that_no_switch_runs_is_reported_with_each_reason_once(reported):
     for reason in (None, "unstable", "unstable", None, "unstable", "no room"):
         reported.reporter.law_missing(PORT, reason)

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What stands in the queue that a far queue is for, and the rate at which the virtual queue drains.
+ *
+ *   a round trip is sampled (lib/round_trips.h) -> what it took beyond the least one from that host: hidden_sample
+ *   data arrives                                -> bytes; every 10 ms or more: hidden_judge
+ *
+ * The least excess of an interval stood in the queue throughout: bursts, and senders that take their time, only make
+ * others longer. While something stands, the line is busy, and what arrives here is all that it has left for us. So
+ *
+ *	stands, for a run of intervals -> the rate is that of arrivals, less what empties the queue in HIDDEN_DRAIN_NS
+ *	it does not                    -> the rate rises, the faster the longer nothing has stood: to base, and beyond it
+ *	                                  towards the line while data arrives at the rate and the mean is below a tenth
+ *	no samples                     -> base, which it rises to; it is never above
+ *	every 8 s                      -> it is less for some milliseconds, so that the least round trips are seen
+ *
+ * Neither map nor clock: compiles for eBPF and for the host.
+ */
+#ifndef FAIRQ_LAW_HIDDEN_H
+#define FAIRQ_LAW_HIDDEN_H
+
+#include <linux/types.h>
+#include <stdbool.h>
+
+#include "../layout.h"
+#include "arithmetic.h"
+
+/* An interval: so long, and so many samples, or HIDDEN_WAIT_NS. */
+#define HIDDEN_NS         10000000ULL
+#define HIDDEN_SAMPLES    8
+#define HIDDEN_WAIT_NS    100000000ULL
+/* The least round trip is that of one to two such spans, << HIDDEN_SPAN_SHIFT ns. */
+#define HIDDEN_SPAN_SHIFT 33
+/* What stands counts from this part of the buffer on, half of what the mean may be; without a buffer, from this delay on. */
+#define HIDDEN_PART       20
+#define HIDDEN_UNKNOWN_NS 500000ULL
+#define HIDDEN_DRAIN_NS \
+	50000000ULL /* or 16 times as long as the longest queue needs, if that is more */
+/* For so long the rate of the line is believed, and that the law will empty the queue. */
+#define HIDDEN_TRUST_NS  (NS_PER_S / 2)
+/*
+ * As often as the least round trips may be forgotten, and soon after the first arrivals, the rate is half of what arrives
+ * until the longest queue has drained: whatever stood all the time was taken for a part of the path. (BBR does the same.)
+ */
+#define HIDDEN_PROBE_NS  (8 * NS_PER_S)
+#define HIDDEN_FIRST_NS  NS_PER_S
+/* What the line has left for us is taken to be this part of it at least; the rate is at most the line less a part. */
+#define HIDDEN_LEAST     16
+#define HIDDEN_MOST      256
+/* Part of the line by which the rate rises in a second; so much more for each second in which nothing has stood, up to a
+ * quarter of the line; beyond base an eighth of that. */
+#define HIDDEN_RISE      100
+#define HIDDEN_FASTER    4
+/* What arrives while something stands is a rate after so long, or so many bytes. */
+#define HIDDEN_RUN_NS    50000000ULL
+#define HIDDEN_RUN_BYTES (1 << 18)
+
+/* A round trip took so long, ns: what it took beyond the least one of its host. */
+LAW_INLINE __u64 least_excess(struct fq_least *l, __u32 took, __u64 now)
+{
+	__u32 span = now >> HIDDEN_SPAN_SHIFT, least;
+
+	if (l->span != span) {
+		l->before = span - l->span == 1 ? l->least : 0;
+		l->least = 0;
+		l->span = span;
+	}
+	if (!l->least || took < l->least)
+		l->least = law_max(took, 1);
+	least = l->before ? law_min(l->least, l->before) : l->least;
+	return law_less(took, least);
+}
+
+/* A sample. One that no queue of this size can have delayed so much is that of a sender which took its time. */
+LAW_INLINE void hidden_sample(struct fq_hidden *h, __u64 excess)
+{
+	if (h->bound_ns && excess > h->bound_ns)
+		return;
+	if (!h->least || excess < h->least - 1)
+		h->least = excess + 1;
+	__sync_fetch_and_add(&h->excess_ns, excess);
+	__sync_fetch_and_add(&h->samples, 1);
+}
+
+LAW_INLINE bool hidden_is_due(const struct fq_hidden *h, __u64 now)
+{
+	return law_less(now, h->judged_ns) >= HIDDEN_NS;
+}
+
+/*
+ * The highest rate of all intervals of the last seconds. Returns the rate at which data has arrived while the queue stood,
+ * bytes/s, when that is known; 0: not now.
+ */
+LAW_INLINE __u64 hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed, bool stands,
+			      __u64 now)
+{
+	__u32 span = now >> 30;
+	__u64 rate;
+
+	if (h->peak_span != span) {
+		h->peak_before = span - h->peak_span == 1 ? h->peak : 0;
+		h->peak = 0;
+		h->peak_span = span;
+	}
+	h->peak = law_max(h->peak, arrivals);
+	if (!stands || !h->stands) {
+		h->run_ns = h->run_bytes = 0;
+		return 0;
+	}
+	h->run_ns += elapsed;
+	h->run_bytes += law_min(h->bytes, 1ULL << 34);
+	if (h->run_ns < HIDDEN_RUN_NS && h->run_bytes < HIDDEN_RUN_BYTES)
+		return 0;
+	rate = h->run_bytes * 1000 / law_max(h->run_ns / 1000000, 1);
+	h->served = law_max(h->served, rate);
+	h->run_ns = h->run_bytes = 0;
+	return rate;
+}
+
+/*
+ * It has stood for a while: what is left for us, bytes/s. Whoever has more of the line gives up more, and
+ * all rise alike: several far queues behind one line come near to equal parts, as flows do (AIMD).
+ */
+LAW_INLINE __u64 hidden_left(const struct fq_far_queue *far, const struct fq_hidden *h,
+			     __u64 arrivals, __u64 much)
+{
+	__u64 above = law_less(h->standing, much / 2);
+	__u64 empties = law_min(above * (NS_PER_S / HIDDEN_DRAIN_NS),
+				law_div((far->line >> 10) * above, far->limit) << 6);
+	__u64 part_q10 = law_div(arrivals << 10, far->line);
+
+	empties = empties * 4 * law_min(part_q10, 1 << 10) >> 10;
+	return law_max(arrivals - law_min(empties, arrivals / 8), far->line / HIDDEN_LEAST);
+}
+
+/* By how much the rate rises in an interval, bytes/s. */
+LAW_INLINE __u64 hidden_rise(const struct fq_far_queue *far, const struct fq_hidden *h,
+			     __u64 elapsed, __u64 now)
+{
+	__u64 clear = law_min(law_less(now, h->since_ns), 32 * NS_PER_S);
+	__u64 step = far->line / HIDDEN_RISE;
+
+	step += law_bytes(step * HIDDEN_FASTER, clear);
+	return law_bytes(law_min(step, far->line / 4), elapsed);
+}
+
+/* The rate of the virtual queue from now on, bytes/s. */
+LAW_INLINE __u64 hidden_rate(const struct fq_far_queue *far, struct fq_hidden *h, __u64 arrivals,
+			     __u64 served, __u64 elapsed, bool known, bool stands, __u64 now)
+{
+	__u64 much = far->limit / HIDDEN_PART, rate = h->rate, step;
+	__u64 top = law_max(far->base, far->line - far->line / HIDDEN_MOST);
+	bool others = served < far->base - far->base / 16;
+
+	step = hidden_rise(far, h, elapsed, now);
+	if (!known) {
+		h->why = rate < far->base ? FQ_HIDDEN_OTHERS : FQ_HIDDEN_BLIND;
+		return law_min(rate + step, far->base);
+	}
+	if (stands) {
+		if (!served)
+			return rate;
+		h->why = others ? FQ_HIDDEN_OTHERS : FQ_HIDDEN_FULL;
+		/* All that the line carries comes here: the virtual queue has it, and the law lowers windows. */
+		if (!others && now - h->since_ns < HIDDEN_TRUST_NS)
+			return far->base;
+		return law_min(hidden_left(far, h, served, much), far->base);
+	}
+	if (rate < far->base) {
+		/* What has come was left for us. */
+		rate = law_max(rate + step, arrivals - arrivals / 8);
+		rate = law_min(rate, far->base);
+		if (rate == far->base)
+			h->why = FQ_HIDDEN_SHARE;
+		return rate;
+	}
+	if (h->mean >= 2 * much)
+		rate = law_max(law_less(rate, step), far->base);
+	else if (arrivals >= rate - rate / 8)
+		rate = law_min(rate + step / 8, top);
+	h->why = rate == far->base ? FQ_HIDDEN_SHARE : FQ_HIDDEN_RAISED;
+	return rate;
+}
+
+/* Whether the rate is lowered so that the queue is empty for a moment. */
+LAW_INLINE bool hidden_probes(const struct fq_far_queue *far, struct fq_hidden *h, __u64 now)
+{
+	__u64 lasts = law_div(4 * (__u64)far->limit * NS_PER_S, far->line);
+
+	if (now - h->probed_ns >= HIDDEN_PROBE_NS)
+		h->probed_ns = now;
+	return now - h->probed_ns < law_min(law_max(lasts, 1), HIDDEN_WAIT_NS);
+}
+
+/* At the beginning, and when the agent has changed what is known of the line. */
+LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h)
+{
+	h->line = far->line;
+	h->base = far->base;
+	h->limit = far->line ? far->limit : 0;
+	h->rate = far->base;
+	h->drain = far->base ? law_max((far->base << FQ_DRAIN_SHIFT) / NS_PER_S, 1) : 0;
+	h->bound_ns = law_div((__u64)2 * far->limit * NS_PER_S, far->line);
+	h->why = far->line ? FQ_HIDDEN_BLIND : FQ_HIDDEN_UNKNOWN;
+}
+
+/* It is due: judge the interval that ends now. */
+LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h, __u64 now)
+{
+	__u64 elapsed = law_less(now, h->judged_ns), samples = h->samples - h->judged_samples;
+	__u64 arrivals, served, speed, least = h->least, force;
+	bool stands;
+
+	if (h->line != far->line || h->base != far->base || (far->line && h->limit != far->limit)) {
+		hidden_begin(far, h);
+		h->served = 0;
+	}
+	/* Nothing arrived for long: neither is that a rate, nor are the samples those of now. */
+	if (elapsed > NS_PER_S) {
+		hidden_begin(far, h);
+		h->stands = 0;
+		h->since_ns = now;
+		h->probed_ns = now - HIDDEN_PROBE_NS + HIDDEN_FIRST_NS;
+		goto restart;
+	}
+	if (samples < HIDDEN_SAMPLES && elapsed < HIDDEN_WAIT_NS)
+		return;
+	/* Of an interval of a second at most: it fits. */
+	arrivals = law_min(h->bytes, 1ULL << 34) * NS_PER_S / elapsed;
+	speed = far->line ? far->line : arrivals;
+	h->standing = law_min(least ? law_bytes(speed, law_min(least - 1, NS_PER_S)) : 0, MAX_POOL);
+	h->mean = law_min(law_bytes(speed, law_div(h->excess_ns - h->judged_excess, samples)),
+			  MAX_POOL);
+	stands = least &&
+		 (far->limit ? h->standing > far->limit / HIDDEN_PART : least > HIDDEN_UNKNOWN_NS);
+	/* What arrived while the rate was lowered says nothing about what is left for us. */
+	if (h->probes) {
+		h->run_ns = h->run_bytes = 0;
+		stands = h->stands = 0;
+	}
+	served = hidden_meter(h, arrivals, elapsed, stands, now);
+	if (stands != h->stands) {
+		h->stands = stands;
+		h->since_ns = now;
+	}
+	if (far->line) {
+		if (!h->probes)
+			h->rate =
+				hidden_rate(far, h, arrivals, served, elapsed, least, stands, now);
+		force = h->rate;
+		if (!h->probes)
+			h->probe_rate = law_max(law_min(force, arrivals) / 2, 1);
+		h->probes = hidden_probes(far, h, now);
+		if (h->probes)
+			force = h->probe_rate;
+		h->drain = law_max((force << FQ_DRAIN_SHIFT) / NS_PER_S, 1);
+	}
+restart:
+	h->judged_ns = now;
+	h->judged_samples = h->samples;
+	h->judged_excess = h->excess_ns;
+	h->least = 0;
+	h->bytes = 0;
+}
+
+#endif
