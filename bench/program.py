@@ -144,8 +144,7 @@ def _measure(datapath: BridgePrograms, ours: LoadedProgram, empty: LoadedProgram
     limits = QueueLimits("bench", 125_000, 6_250_000)
     rules = [("pool rule", WindowRule(WindowKind.POOL, 100_000), None)]
     rules += [
-        (f"law {spec.name}", WindowRule(WindowKind.LAW, 1), spec)
-        for spec in (FairQLaw(), LasLaw(), ACDC)
+        (f"law {spec.name}", WindowRule(WindowKind.LAW, 1), spec) for spec in (FairQLaw(), LasLaw(), ACDC)
     ]
     for what, rule, law in rules:
         if law is not None:
