@@ -217,6 +217,11 @@ class HostFlow:
         return int(library().fq_host_acked(*self._refs, ctypes.byref(seen)))
 
 
+def drain(rate: int) -> int:
+    """A rate in bytes per second as ``fq_queue.drain`` has it; at least the smallest, unless it is 0."""
+    return max(1, ((rate << layout.CONSTANTS["FQ_DRAIN_SHIFT"]) + 10**9 // 2) // 10**9) if rate else 0
+
+
 class HostHidden:
     """The queue that a far queue stands for, as the switch infers it; ``state``: an ``fq_hidden``. Units:
     bytes, ns, bytes/s.

@@ -45,11 +45,6 @@ def believed(queue: Any, check: Any, now_ns: int) -> tuple[int, int]:
     return 0 if age > check.drain_ns else backlog, byte_ns % 2**64
 
 
-def drain(rate: int) -> int:
-    """A rate in bytes per second as ``fq_queue.drain`` has it; at least the smallest, unless it is 0."""
-    return max(1, round((rate << _SHIFT) / _NS)) if rate else 0
-
-
 def _drained(queue: Any, now_ns: int) -> tuple[int, int]:
     """The same of a virtual queue, which drains between its packets."""
     spent = max(0, now_ns - queue.last_ns)

@@ -192,6 +192,12 @@ LAW_INLINE bool hidden_probes(const struct fq_far_queue *far, struct fq_hidden *
 	return now - h->probed_ns < law_min(law_max(lasts, 1), HIDDEN_WAIT_NS);
 }
 
+/* A rate as in fq_queue.drain; at least the smallest, unless it is 0. */
+LAW_INLINE __u64 hidden_drain(__u64 rate)
+{
+	return rate ? law_max(((rate << FQ_DRAIN_SHIFT) + NS_PER_S / 2) / NS_PER_S, 1) : 0;
+}
+
 /* At the beginning, and when the agent has changed what is known of the line. */
 LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h)
 {
@@ -199,7 +205,7 @@ LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h
 	h->base = far->base;
 	h->limit = far->line ? far->limit : 0;
 	h->rate = far->base;
-	h->drain = far->base ? law_max((far->base << FQ_DRAIN_SHIFT) / NS_PER_S, 1) : 0;
+	h->drain = hidden_drain(far->base);
 	h->bound_ns = law_div((__u64)2 * far->limit * NS_PER_S, far->line);
 	h->why = far->line ? FQ_HIDDEN_BLIND : FQ_HIDDEN_UNKNOWN;
 }
@@ -253,7 +259,7 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 		h->probes = hidden_probes(far, h, now);
 		if (h->probes)
 			force = h->probe_rate;
-		h->drain = law_max((force << FQ_DRAIN_SHIFT) / NS_PER_S, 1);
+		h->drain = hidden_drain(force);
 	}
 restart:
 	h->judged_ns = now;

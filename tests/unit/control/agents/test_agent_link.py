@@ -6,9 +6,10 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import queue_depth, queue_law, window_law
+from fairq_ryu.channel import hidden_queue, queue_depth, queue_law, window_law
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
@@ -26,6 +27,16 @@ def asked(agent: AgentLink, now: float) -> int | None:
 
 def test_an_agent_is_known_by_its_bridge():
     assert agent_link().dpid == 5
+
+
+def test_hidden_queues_are_asked_for_once_a_second_if_there_are_far_queues():
+    agent = agent_link(1000)
+    assert agent.request_hidden_queues(1.0, 10.0) == []
+    agent.ports[FAR | 1].name = "eth0@far"
+    (message,) = agent.request_hidden_queues(1.0, 11.0)
+    assert message.exp_type == hidden_queue.EXP_TYPE_HIDDEN_QUEUE
+    assert agent.request_hidden_queues(1.0, 11.9) == []
+    assert len(agent.request_hidden_queues(1.0, 12.0)) == 1
 
 
 def test_a_single_port_with_a_queue_is_polled_alone_and_sometimes_all_ports():

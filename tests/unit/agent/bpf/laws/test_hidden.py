@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
 from fairq_ryu.far_queue import Why
-from tests.support.host_laws import HostHidden
+from tests.support.host_laws import HostHidden, drain
 
 NS, MS = 10**9, 10**6
 SPAN_NS = 1 << 33
@@ -261,4 +261,4 @@ def test_the_rate_is_bounded_whatever_comes(
         rate, state = hidden.arrive(size, now), hidden.state
         if state.judged_ns:
             assert min(line // 16, hidden.far.base) <= rate <= line
-            assert state.drain * NS >> 24 <= rate + 1
+            assert state.drain == drain(state.probe_rate if state.probes else rate)

@@ -9,13 +9,12 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_table import parameters
-from fairq_ryu.agent.programs.backlog import drain
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
-from tests.support.host_laws import HostLaw
+from tests.support.host_laws import HostLaw, drain
 
 NS = 10**9
 # Of what arrives in a step: at 25 Gbit/s that is more than the target.

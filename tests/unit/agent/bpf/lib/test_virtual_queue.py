@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.backlog import believed, drain
+from fairq_ryu.agent.programs.backlog import believed
+from tests.support.host_laws import drain
 
 S = 10**9
 # A byte in 128 ns, which has no fraction in fixed point.
