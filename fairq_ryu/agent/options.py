@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.told_scale import NOT_TOLD, ToldScales
 from fairq_ryu.controller_target import ControllerTarget
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
@@ -63,3 +64,4 @@ class AgentOptions:
     limits: ProgramLimits
     tls: TlsFiles = TlsFiles()
     far_queues: tuple[FarQueue, ...] = ()
+    told: ToldScales = NOT_TOLD

@@ -7,7 +7,7 @@
  *                                    -> rivals.h: what does not belong to the connection
  *
  * Every TCP segment shows the port by which its flow leaves; handshakes show the window scales (RFC 7323)
- * and the MSS; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
+ * and the MSS, or a host's shim tells the scale in each segment (told_scale.h); ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
  * raised, never lowered below one MSS (rounded up to a step of the scale) unless a rule says 0, and never
  * changed when the scale is not known, nor on a port that is only observed. Sequence numbers, acknowledgement,
  * window and timestamps of the last segment of each direction are recorded for controllers. Controllers may
@@ -41,6 +41,7 @@
 #include "lib/on_wire.h"
 #include "lib/rivals.h"
 #include "lib/segment_copy.h"
+#include "lib/told_scale.h"
 #include "lib/tx_queue.h"
 #include "lib/vlan.h"
 #include "lib/window_rule.h"
@@ -83,6 +84,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 			port->seen_ns = s.now;
 	}
 	set_vlan(&s, cfg, ifindex);
+	if (cfg->told && s.reserved && !s.syn)
+		take_told_scale(skb, &s);
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow)
@@ -111,6 +114,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		if (s.syn)
 			goto lower; /* open_connection() was called for the rival */
 	}
+	if (!s.syn && s.told)
+		note_told_scale(skb, &s, own, peer);
 	note_departure(ifindex, &s, wire_segments(skb), own, peer);
 	copy = own->out.ifindex != ifindex;
 	if (cfg->far && !copy)

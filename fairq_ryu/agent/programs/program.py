@@ -21,6 +21,8 @@ WINDOW_PRIORITY = 0xFA17
 FAR_PRIORITY = 0xFA
 # A packet that waits for its turn is not recorded before it leaves.
 TURN_PRIORITY = WINDOW_PRIORITY - 1
+# At the uplink of a host, where no agent is.
+SHIM_PRIORITY = WINDOW_PRIORITY - 2
 # What a queue law drops has been recorded, and needs no room in the queue.
 QUEUE_LAW_PRIORITY = WINDOW_PRIORITY + 1
 DROP_PRIORITY = WINDOW_PRIORITY + 2

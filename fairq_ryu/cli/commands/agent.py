@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from fairq_ryu.agent import agent, log_format
     from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges
     from fairq_ryu.agent.programs.program import ProgramLimits
+    from fairq_ryu.agent.told_scale import ToldScales
     from fairq_ryu.config import loader
     from fairq_ryu.controller_target import parse_target
 
@@ -81,6 +82,10 @@ def run(args: argparse.Namespace) -> int:
             args.ca_cert or _file(settings.value("agent", "ca_cert")),
         ),
         far_queues=settings.far_queues(),
+        told=ToldScales(
+            str(settings.value("agent", "told_scale")),
+            tuple(str(settings.value("agent", "told_ports")).split()),
+        ),
     )
     return agent.run(options)
 

@@ -12,6 +12,7 @@
 
 #define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
 #define DEFAULT_MSS_V6 1220
+#define ETHERNET_MSS   1460
 
 /*
  * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
@@ -22,6 +23,9 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 {
 	__u32 mss = receiver->mss;
 
+	/* Nobody has seen an MSS: the largest segment that has come (egress_port.h), and no less than most hosts send. */
+	if ((receiver->flags & (FQ_KNOWN | FQ_TOLD)) == FQ_TOLD)
+		return mss > ETHERNET_MSS ? mss : ETHERNET_MSS;
 	if (!mss)
 		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
 	return sender->mss && sender->mss < mss ? sender->mss : mss;

@@ -22,11 +22,15 @@
 /* Steps of a scale that no window has: the ACK stays as it is. */
 #define NO_STEPS 65536
 
-/* Both sides have sent the option (RFC 7323), and this is no SYN. */
+/* Both sides have sent the option (RFC 7323), or the segment tells its scale itself; and this is no SYN. */
 static __always_inline __u32 scale_of(const struct segment *s, const struct fq_dir *own,
 				      const struct fq_dir *peer)
 {
-	return !s->syn && own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
+	if (s->syn)
+		return 0;
+	if (!(own->flags & FQ_KNOWN))
+		return s->told ? (s->told - 1) & 15 : 0;
+	return own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
 }
 
 /*
@@ -90,8 +94,11 @@ __noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct
 		return NO_STEPS;
 	}
 	if (!(own->flags & FQ_KNOWN)) {
-		ADD(port->unknown_scale, 1);
-		return NO_STEPS;
+		if (s->syn || !s->told) {
+			ADD(port->unknown_scale, 1);
+			return NO_STEPS;
+		}
+		ADD(port->scale_told, 1);
 	}
 	steps = granted_steps(rule, s, own, peer, place, port);
 	if (rule->kind == FQ_RULE_LAW)
