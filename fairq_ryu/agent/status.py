@@ -122,9 +122,9 @@ def snapshot(
     and ``scale_wrong`` the segments that told another than their handshake), ``signed`` because
     the connection signs its segments (TCP-MD5, TCP-AO), ``coarse`` those whose window step exceeded the
     window of the rule. ``no_acks`` counts the flows whose data leaves by the port and whose ACKs leave by
-    no port of the agent: those of ``now``, and all (``total``) since it started. Of a ``rule`` of kind ``law``,
-    ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on the
-    window channel; ``queue_law`` has that of the port's queue law.
+    no port of the agent: those of ``now``, and all (``total``) since it started. Of a ``rule`` of kind
+    ``law``, ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on
+    the window channel; ``queue_law`` has that of the port's queue law.
     ``flows_evicted`` counts flows that were removed
     because the map was full.
     ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.

@@ -202,8 +202,8 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "",
         "",
         "How hosts with `fairq shim` tell the window scale in their segments: reserved, reserved3 or "
-        "window12, as their option --mode (empty: they do not). It is used for connections whose handshake the "
-        "agent has not seen, and taken out. Set it where connections are older than the agent.",
+        "window12, as their option --mode (empty: they do not). It is used for connections whose handshake "
+        "the agent has not seen, and taken out. Set it where connections are older than the agent.",
         choices=("", "reserved", "reserved3", "window12"),
     ),
     Setting(
