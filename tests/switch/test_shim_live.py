@@ -1,6 +1,6 @@
-"""The hosts' own TCP with shims at their uplinks, through a bridge that loses and swaps segments. Every byte comes.
+"""The hosts' own TCP with shims at their uplinks, through a bridge that loses and swaps segments.
 
-``SHIM_CONNECTIONS`` sets the number of connections.
+Every byte comes. ``SHIM_CONNECTIONS`` sets the number of connections.
 """
 
 from __future__ import annotations
