@@ -18,7 +18,7 @@ from typing import Any
 
 from fairq_ryu.agent import layout, privileges, tcx
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, load_library
-from fairq_ryu.agent.programs.program import SHIM_PRIORITY
+from fairq_ryu.agent.programs.program import SHIM_PRIORITY, UNIFY_GRACE_S
 from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.agent.tcx import TcxLink
 from fairq_ryu.agent.told_scale import MODES
@@ -31,9 +31,6 @@ _FLOWS = 65536
 _ZERO = c_uint32(0)
 _ALWAYS = 2**63
 _RENEWED_S, _LEASE_S = 1.0, 3.0
-# A SYN may have left before the shim saw any, and be sent again: a second later, or after twice as long each
-# time. The other end may count in the scale of the first.
-GRACE_S = 4.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTS = ("told", "untold", "unknown", "unified", "converted")
 """What the programs count (``fq_shim_counts``)."""
@@ -68,7 +65,7 @@ class Shim:
         interface: str,
         mode: str,
         unify: int | None,
-        grace: float = GRACE_S,
+        grace: float = UNIFY_GRACE_S,
         use_tcx: bool = True,
     ) -> None:
         """``mode``: one of :data:`MODES`, or ``off``: nothing is told. ``unify``: the largest scale that

@@ -214,6 +214,17 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "Patterns of the names of ports, separated by spaces: told scales are read and taken out where "
         "segments leave by such a port. Set it where not all hosts have the shim.",
     ),
+    Setting(
+        "agent",
+        "unify_scale",
+        14,
+        "",
+        "The largest window scale that leaves the bridges of an agent: a SYN with a larger one is changed, "
+        "and later windows are converted (14: none is changed). Needs [fairq_ryu] way = paths. Set it to "
+        "make the steps of windows smaller: 7 for 128 bytes.",
+        0,
+        14,
+    ),
 )
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from fairq_ryu.agent.shim import GRACE_S
+from fairq_ryu.agent.programs.program import UNIFY_GRACE_S
 from tests.support.lab import FAIRQ, end, fairq, output, received, until
 
 pytestmark = pytest.mark.root
@@ -46,9 +46,9 @@ def sent_digest():
     return hashlib.sha256(b"".join(chance.randbytes(60_000) for _ in range(SIZE // 60_000))).hexdigest()
 
 
-def agent(lab, stub, told="reserved"):
+def agent(lab, stub, told="reserved", unify=14):
     path = lab.tmp_path / "told.conf"
-    path.write_text(f"[agent]\ntold_scale = {told}\n")
+    path.write_text(f"[fairq_ryu]\nway = paths\n[agent]\ntold_scale = {told}\nunify_scale = {unify}\n")
     words = ("--bridge", "s1", "--controller", stub.target, "--config-file", str(path))
     program = lab.run("agent", FAIRQ, "agent", *words)
     program.wait_for("ready")
@@ -87,14 +87,8 @@ def test_a_flow_older_than_the_agent_is_governed_with_a_shim(lab, stub, with_shi
     assert until(lambda: lab.port_status()["unknown_scale"] > 100), "nothing of the shim is left"
 
 
-@pytest.mark.parametrize("options", [(), ("--unify", "7"), ("--mode", "reserved3", "--unify", "7")])
-@pytest.mark.parametrize("killed", ["shim", "agent", "both"])
-def test_what_is_killed_in_mid_flow_leaves_the_bytes_as_they_are(lab, stub, killed, options):
-    shims = [shim(lab, name, *options) for name in ("r", "h1")]
-    time.sleep(GRACE_S + 0.5 if options else 0)
-    program = agent(lab, stub, "reserved3" if "reserved3" in options else "reserved")
-    stub.accept()
-    assert stub.add({"in_port": lab.port}, 20_000, hard_timeout=30) is None
+def transfer(lab):
+    """A transfer whose first quarter has come; its sender."""
     reader = lab["r"].popen([sys.executable, "-c", READER], stdout=subprocess.PIPE, text=True)
     lab.stack.callback(end, reader)
     assert reader.stdout.readline() == "ready\n"
@@ -104,8 +98,23 @@ def test_what_is_killed_in_mid_flow_leaves_the_bytes_as_they_are(lab, stub, kill
     assert reader.stdout.readline() == "begun\n"
     while int(reader.stdout.readline()) < SIZE // 4:
         pass
-    scales = {flow.wscale or 0 for flow in stub.flows() if 5100 in (flow.key.sport, flow.key.dport)}
-    assert max(scales) == 7 if options else max(scales) > 7
+    return sender
+
+
+def scales(stub):
+    return {flow.wscale or 0 for flow in stub.flows() if 5100 in (flow.key.sport, flow.key.dport)}
+
+
+@pytest.mark.parametrize("options", [(), ("--unify", "7"), ("--mode", "reserved3", "--unify", "7")])
+@pytest.mark.parametrize("killed", ["shim", "agent", "both"])
+def test_what_is_killed_in_mid_flow_leaves_the_bytes_as_they_are(lab, stub, killed, options):
+    shims = [shim(lab, name, *options) for name in ("r", "h1")]
+    time.sleep(UNIFY_GRACE_S + 0.5 if options else 0)
+    program = agent(lab, stub, "reserved3" if "reserved3" in options else "reserved")
+    stub.accept()
+    assert stub.add({"in_port": lab.port}, 20_000, hard_timeout=30) is None
+    sender = transfer(lab)
+    assert max(scales(stub)) == 7 if options else max(scales(stub)) > 7
     if killed != "agent":
         for each in shims:
             end(each)
@@ -116,6 +125,27 @@ def test_what_is_killed_in_mid_flow_leaves_the_bytes_as_they_are(lab, stub, kill
     if killed != "shim":  # the next one takes its filters away
         stub.close()
         assert agent(lab, stub).end() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_one_scale_of_the_bridge_outlives_its_agent(lab, stub, number):
+    """After SIGTERM, windows are read smaller than they are until the next agent is there."""
+    program = agent(lab, stub, unify=7)
+    time.sleep(UNIFY_GRACE_S + 0.5)
+    stub.accept()
+    sender = transfer(lab)
+    assert max(scales(stub)) == 7
+    program.end(number)
+    stub.close()
+    again = agent(lab, stub, unify=7)
+    assert "took over" in again.text
+    stub.accept()
+    assert max(scales(stub)) == 7
+    assert stub.add({"in_port": lab.port}, 20_000, hard_timeout=30) is None
+    assert until(lambda: lab.port_status()["rewritten"] > 100)
+    assert sender.wait(60) == 0
+    assert sender.stdout.read().strip() == sent_digest()
+    assert again.end() == 0
 
 
 def test_it_refuses_in_words(lab):

@@ -12,6 +12,7 @@ import select
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ import pytest
 from fairq_ryu.agent.shim import Shim
 from fairq_ryu.agent.told_scale import MODES
 from fairq_ryu.model import WindowKind, WindowRule
-from tests.switch.rig import namespace, run
+from tests.switch.rig import PATIENT, namespace, run
 from tests.switch.test_real_hosts import CLIENT, SERVER, C, Hosts
 
 CONNECTIONS = int(os.environ.get("SHIM_CONNECTIONS", "200"))
@@ -187,3 +188,23 @@ def test_every_byte_comes_with_any_scales(lossy: LossyHosts, mode: str, unify: i
     for port in lossy.ports.values():
         state = lossy.programs.port_state(port)
         assert state.rewritten > 0 and state.scale_wrong == 0, "every segment told what its handshake has"
+
+
+@pytest.mark.parametrize("mode", ["off", "reserved"])
+def test_every_byte_comes_with_one_scale_of_the_switch(
+    own_namespace: None, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bridge unifies; with shims, which tell the scale of the host."""
+    limits = replace(PATIENT, unify_scale=5, unify_grace=0)
+    monkeypatch.setattr("tests.switch.test_real_hosts.PATIENT", limits)
+    with namespace():
+        hosts = LossyHosts()
+        try:
+            hosts.start(mode, None if mode != "off" else 14)
+            assert exchange_many(hosts, CONNECTIONS) == []
+            ends = [each for flow in hosts.flows() for each in flow.dir if each.flags & C["FQ_KNOWN"]]
+            assert max(each.wscale for each in ends) == 5
+            assert max(each.own_scale for each in ends) == 15, "14, + 1"
+            assert [hosts.programs.port_state(port).scale_wrong for port in hosts.ports.values()] == [0, 0]
+        finally:
+            hosts.close()

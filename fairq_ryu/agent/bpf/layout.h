@@ -12,7 +12,7 @@
 #define FAIRQ_LAYOUT_H
 
 /* Raised when the maps that outlive an agent (flows and their settings) change. */
-#define FQ_LAYOUT_VERSION 11
+#define FQ_LAYOUT_VERSION 12
 
 /* Activity is counted in this many time buckets; together they span the activity timeout. */
 #define FQ_BUCKETS   8
@@ -145,6 +145,8 @@
 #define FQ_TURN_SHIFT  20
 /* Likewise of one that leaves before its turn: the window of its sender is closed, so it sends nothing. */
 #define FQ_TURN_CLOSED 4002
+/* Likewise of one that the agent sends: its window is in steps of the scale that the other end was told. */
+#define FQ_SENT_MARK   4003
 
 /* Settings of the window program, written by the agent; one entry, index 0. */
 struct fq_config {
@@ -157,6 +159,9 @@ struct fq_config {
 	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
 	__u32 far;      /* number of far queues: likewise */
 	__u32 told;     /* number of ports in told_ports: likewise */
+	__u32 unify;    /* the largest scale that leaves (unify.h); 14: any */
+	__u32 pad;
+	__u64 unify_ns; /* CLOCK_MONOTONIC: handshakes that begin earlier keep their scales */
 };
 
 /*
@@ -231,8 +236,8 @@ struct fq_dir {
 	__u32 flags;
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
-	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
-	__u8 pad;
+	__u8 wscale;  /* of this direction, 0 to 14, as the other end was told it */
+	__u8 own_scale; /* in which its sender counts, + 1, if that is another one (unify.h); 0: it is not */
 	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */

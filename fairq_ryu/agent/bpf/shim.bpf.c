@@ -54,22 +54,6 @@ static __always_inline const struct fq_shim_config *settings(void)
 	return cfg && cfg->until_ns > bpf_ktime_get_ns() ? cfg : NULL;
 }
 
-/* Let a SYN leave with the scale of the network. Returns whether it does. */
-static __always_inline bool write_scale(struct __sk_buff *skb, const struct segment *s, __u8 scale)
-{
-	__u32 at = s->scale_at & ~1U;
-	__u8 before[2], after[2];
-	__u16 from, to;
-
-	if (bpf_skb_load_bytes(skb, s->tcp_off + at, before, sizeof(before)))
-		return false;
-	after[0] = s->scale_at & 1 ? before[0] : scale;
-	after[1] = s->scale_at & 1 ? scale : before[1];
-	__builtin_memcpy(&from, before, sizeof(from));
-	__builtin_memcpy(&to, after, sizeof(to));
-	return write_tcp(skb, s, at, before, after, from, to, sizeof(to));
-}
-
 /* A SYN or SYN-ACK that leaves. Those of a retransmission have the scale that the first one had. */
 static __always_inline void syn_leaves(struct __sk_buff *skb, const struct segment *s,
 				       const struct fq_shim_config *cfg,
@@ -166,9 +150,7 @@ int fq_shim_leaves(struct __sk_buff *skb)
 	window = word & TCP_WINDOW_MASK;
 	scale = flow->flags & FQ_SHIM_SCALED ? flow->wire & 15 : 0;
 	if (flow->flags & FQ_SHIM_SCALED && flow->wire < flow->scale) {
-		window = window << (flow->scale & 15) >> scale;
-		if (window > TCP_WINDOW_MASK)
-			window = TCP_WINDOW_MASK;
+		window = converted_window(window, flow->scale, scale);
 		word = (word & ~TCP_WINDOW_MASK) | window;
 		ADD(counts->converted, 1);
 	}

@@ -29,11 +29,17 @@ DROP_PRIORITY = WINDOW_PRIORITY + 2
 # What is dropped on a controller's request is also reported, so plain tail drop comes last.
 TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
+# A SYN may have left before any was seen, and be sent again: a second later, or after twice as long each
+# time. The other end may count in the scale of the first.
+UNIFY_GRACE_S = 4.0
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
     """Sizes of the maps: ``flows`` and ``ports`` of all bridges, ``rules`` of each; the time without data
-    (seconds) after which a flow takes no share of a pool; and the number of bridges.
+    (seconds) after which a flow takes no share of a pool; and the number of bridges. ``unify_scale``: the
+    largest window scale that leaves the bridges (14: any); ``unify_grace``: handshakes that begin so soon
+    (seconds) after the start keep theirs.
     """
 
     flows: int = 65536
@@ -41,6 +47,8 @@ class ProgramLimits:
     ports: int = 1024
     active_timeout: float = 0.2
     bridges: int = 1
+    unify_scale: int = 14
+    unify_grace: float = UNIFY_GRACE_S
 
     @property
     def counters(self) -> int:

@@ -66,6 +66,7 @@ class WindowProgram(FilterProgram):
         self.filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._vlans: dict[int, int] = {}
         self._flow_laws = 0
+        self._unify_ns = 0
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
@@ -139,6 +140,8 @@ class WindowProgram(FilterProgram):
         self.copy_counts = loaded.map("copy_counts", c_uint32, layout.fq_copy_count)
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
+        # Where the programs of a dead agent still run, every SYN has been seen.
+        self._unify_ns = 0 if inherited else time.monotonic_ns() + int(limits.unify_grace * 1e9)
         self._write_config()
         self._program_fd = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
@@ -199,6 +202,8 @@ class WindowProgram(FilterProgram):
                 suspects=self._suspects,
                 far=len(self._far),
                 told=len(self._told),
+                unify=self._limits.unify_scale,
+                unify_ns=self._unify_ns,
             ),
         )
 

@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         ports=int(settings.number("agent", "ports")),
         active_timeout=settings.number("agent", "active_timeout"),
         bridges=len(bridges),
+        unify_scale=int(settings.number("agent", "unify_scale")),
     )
     options = AgentOptions(
         bridges=bridges,

@@ -61,6 +61,7 @@ struct segment {
 	__u8 reserved; /* the four bits behind the length of the header; the lowest of them is AE */
 	union {
 		__u8 scale_at; /* in a SYN: where the scale is, from the beginning of the TCP header; 0: no option */
+		__u8 own_scale; /* ... after unify.h: as in fq_dir */
 		__u8 told; /* else: the scale that the segment itself tells (told_scale.h), + 1; 0: none */
 	};
 	bool syn, ack, fin, rst, ts;

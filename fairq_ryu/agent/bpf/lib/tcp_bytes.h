@@ -47,4 +47,27 @@ static __always_inline bool write_tcp_word(struct __sk_buff *skb, const struct s
 	       write_tcp(skb, s, TCP_WORD, &before, &word, before, word, sizeof(word));
 }
 
+/* Let a SYN leave with the scale of the network. Returns whether it does. */
+static __always_inline bool write_scale(struct __sk_buff *skb, const struct segment *s, __u8 scale)
+{
+	__u32 at = s->scale_at & ~1U;
+	__u8 before[2], after[2];
+	__u16 from, to;
+
+	if (bpf_skb_load_bytes(skb, s->tcp_off + at, before, sizeof(before)))
+		return false;
+	after[0] = s->scale_at & 1 ? before[0] : scale;
+	after[1] = s->scale_at & 1 ? scale : before[1];
+	__builtin_memcpy(&from, before, sizeof(from));
+	__builtin_memcpy(&to, after, sizeof(to));
+	return write_tcp(skb, s, at, before, after, from, to, sizeof(to));
+}
+
+/* A window in steps of another scale, which is smaller. It is never larger. */
+static __always_inline __u32 converted_window(__u32 window, __u32 scale, __u32 smaller)
+{
+	window = window << (scale & 15) >> (smaller & 15);
+	return window < TCP_WINDOW_MASK ? window : TCP_WINDOW_MASK;
+}
+
 #endif

@@ -77,6 +77,7 @@ __noinline int note_told_scale(struct __sk_buff *skb, struct segment *s, struct 
 			       struct fq_dir *peer)
 {
 	struct fq_port *port;
+	int scale;
 
 	if (!s || !own || !peer)
 		return 0;
@@ -85,7 +86,8 @@ __noinline int note_told_scale(struct __sk_buff *skb, struct segment *s, struct 
 		set_flags(peer, FQ_TOLD);
 		return 0;
 	}
-	if (s->told - 1 != (own->flags & peer->flags & FQ_WS ? own->wscale : 0)) {
+	scale = own->own_scale ? own->own_scale - 1 : own->wscale;
+	if (s->told - 1 != (own->flags & peer->flags & FQ_WS ? scale : 0)) {
 		port = find_port(skb->ifindex);
 		if (port)
 			ADD(port->scale_wrong, 1);
