@@ -89,7 +89,7 @@ class Agent:
         try:
             for name in options.bridges:
                 self._bridges.append(AgentBridge(name, options))
-            host = self._host = HostPrograms(options.limits)
+            host = self._host = HostPrograms(options.limits, options.told)
             check_joined([bridge.watch() for bridge in self._bridges])
             loaded = self._load()
             filters = self._filters = FilterWatch(host)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairq_ryu.agent.programs.program import ProgramLimits
+from fairq_ryu.agent.told_scale import NOT_TOLD, ToldScales
 from fairq_ryu.controller_target import ControllerTarget
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
@@ -65,3 +66,4 @@ class AgentOptions:
     tls: TlsFiles = TlsFiles()
     far_queues: tuple[FarQueue, ...] = ()
     uplinks: tuple[Uplink, ...] = ()
+    told: ToldScales = NOT_TOLD

@@ -118,12 +118,13 @@ def snapshot(
     ``[lowest bytes, highest bytes, ns]``. ``acks`` counts ACKs to which a rule of the port or of its
     flows applied, ``rewritten`` those that were lowered, ``would_lower`` those left unchanged because the
     port is only observed (its ``mode`` is ``observe`` and not ``act``), ``unknown_scale`` those left
-    unchanged because their handshake was not seen, ``signed`` because the connection signs its segments
-    (TCP-MD5, TCP-AO), ``coarse`` those whose window step exceeded the window of
-    the rule. ``no_acks`` counts the flows whose data leaves by the port and whose ACKs leave by no port of
-    the agent: those of ``now``, and all (``total``) since it started. Of a ``rule`` of kind ``law``,
-    ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on the
-    window channel; ``queue_law`` has that of the port's queue law.
+    unchanged because their handshake was not seen (``scale_told`` those that told their scale themselves,
+    and ``scale_wrong`` the segments that told another than their handshake), ``signed`` because
+    the connection signs its segments (TCP-MD5, TCP-AO), ``coarse`` those whose window step exceeded the
+    window of the rule. ``no_acks`` counts the flows whose data leaves by the port and whose ACKs leave by
+    no port of the agent: those of ``now``, and all (``total``) since it started. Of a ``rule`` of kind
+    ``law``, ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on
+    the window channel; ``queue_law`` has that of the port's queue law.
     ``flows_evicted`` counts flows that were removed
     because the map was full.
     ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
@@ -176,6 +177,8 @@ def snapshot(
                 "rewritten": state.rewritten,
                 "would_lower": state.would_lower,
                 "unknown_scale": state.unknown_scale,
+                "scale_told": state.scale_told,
+                "scale_wrong": state.scale_wrong,
                 "signed": state.signed_acks,
                 "coarse": state.coarse,
                 "handshakes": state.handshakes,

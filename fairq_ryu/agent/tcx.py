@@ -1,4 +1,4 @@
-"""eBPF programs at tc egress without a qdisc that carries them (tcx, since Linux 6.6).
+"""eBPF programs at tc egress or ingress without a qdisc that carries them (tcx, since Linux 6.6).
 
 A program there cannot take a packet away without an error to its sender: TC_ACT_STOLEN lets the packet
 pass. So it serves programs that only look at packets and change them. It runs before all filters of clsact.
@@ -13,7 +13,8 @@ from typing import Any
 
 from fairq_ryu.agent.libbpf import clear_log, error_code, failure
 
-_EGRESS = 47  # linux/bpf.h: BPF_TCX_EGRESS
+# linux/bpf.h: BPF_TCX_INGRESS, BPF_TCX_EGRESS
+INGRESS, EGRESS = 46, 47
 _MOST = 64  # linux/bpf_mprog.h: programs at one place
 
 
@@ -38,21 +39,23 @@ def programs(lib: Any, ifindex: int) -> list[int]:
 def _query(lib: Any, ifindex: int) -> list[int] | None:
     _declare(lib)
     ids, count, flags = (c_uint32 * _MOST)(), c_uint32(_MOST), c_uint32()
-    result = lib.bpf_prog_query(ifindex, _EGRESS, 0, ctypes.byref(flags), ids, ctypes.byref(count))
+    result = lib.bpf_prog_query(ifindex, EGRESS, 0, ctypes.byref(flags), ids, ctypes.byref(count))
     clear_log()
     return None if result != 0 else list(ids[: count.value])
 
 
 class TcxLink:
-    """A program at egress of an interface, behind those that are there, until :meth:`close` or the end of
-    this process, however it ends.
+    """A program at egress (or ingress) of an interface, behind those that are there, until :meth:`close` or
+    the end of this process, however it ends.
     """
 
-    def __init__(self, lib: Any, ifindex: int, program_fd: int) -> None:
-        """Raises :class:`BpfError`, as on a kernel without tcx."""
+    def __init__(self, lib: Any, ifindex: int, program_fd: int, place: int = EGRESS) -> None:
+        """``place``: :data:`EGRESS` or :data:`INGRESS`. Raises :class:`BpfError`, as on a kernel without
+        tcx.
+        """
         _declare(lib)
         self._lib, self._ifindex = lib, ifindex
-        self._fd = lib.bpf_link_create(program_fd, ifindex, _EGRESS, None)
+        self._fd = lib.bpf_link_create(program_fd, ifindex, place, None)
         if self._fd < 0:
             raise failure(f"cannot attach to tcx of interface {ifindex}", error_code(self._fd))
 

@@ -19,13 +19,14 @@ from fairq_ryu.cli.commands import (
     release,
     report,
     run,
+    shim,
     show,
     status,
 )
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
-    *(doctor, agent, release, status, show, far),
+    *(doctor, agent, shim, release, status, show, far),
     *(disable, enable, announce, host, run, report, check),
 )
 """The subcommands, in the order of the help text."""

@@ -196,6 +196,35 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         0.008,
         60,
     ),
+    Setting(
+        "agent",
+        "told_scale",
+        "",
+        "",
+        "How hosts with `fairq shim` tell the window scale in their segments: reserved, reserved3 or "
+        "window12, as their option --mode (empty: they do not). It is used for connections whose handshake "
+        "the agent has not seen, and taken out. Set it where connections are older than the agent.",
+        choices=("", "reserved", "reserved3", "window12"),
+    ),
+    Setting(
+        "agent",
+        "told_ports",
+        "*",
+        "",
+        "Patterns of the names of ports, separated by spaces: told scales are read and taken out where "
+        "segments leave by such a port. Set it where not all hosts have the shim.",
+    ),
+    Setting(
+        "agent",
+        "unify_scale",
+        14,
+        "",
+        "The largest window scale that leaves the bridges of an agent: a SYN with a larger one is changed, "
+        "and later windows are converted (14: none is changed). Needs [fairq_ryu] way = paths. Set it to "
+        "make the steps of windows smaller: 7 for 128 bytes.",
+        0,
+        14,
+    ),
 )
 
 

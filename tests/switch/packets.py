@@ -89,6 +89,7 @@ class Segment:
     options: bytes = b""
     payload: bytes = b""
     urgent: int = 0
+    reserved: int = 0
     vlans: tuple[tuple[int, int], ...] = ()
     ip_options: bytes = b""
     extensions: tuple[tuple[int, bytes], ...] = ()
@@ -111,7 +112,7 @@ class Segment:
             self.dport,
             self.seq,
             self.ack,
-            offset << 4,
+            offset << 4 | self.reserved,
             bits,
             self.window,
             0,

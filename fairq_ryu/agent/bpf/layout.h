@@ -109,6 +109,13 @@
 #define FQ_SIGNED     32768 /* its segments are signed (TCP-MD5, TCP-AO): whoever alters one loses it */
 /* FQ_BEGUN and FQ_UNPROVEN of the law of its far queue are so many bits above those of its port. */
 #define FQ_FAR_FLAGS  4
+#define FQ_TOLD       262144 /* its handshake was not seen, and its segments tell the scale */
+
+/* How a host's shim tells the scale in segments (told_scale.h): docs/shim.md. 0: not at all. */
+#define FQ_TELL_RESERVED  1 /* in the four reserved bits */
+#define FQ_TELL_RESERVED3 2 /* in three of them: the lowest is AE */
+#define FQ_TELL_WINDOW12  3 /* in four bits of the window, and one reserved bit says so */
+#define FQ_NO_UNIFYING    255
 
 /* Steps of a handshake at which a law may count a direction. */
 #define FQ_OPENING_SYN     1 /* its SYN has left */
@@ -170,6 +177,8 @@
 #define FQ_TURN_SHIFT  20
 /* Likewise of one that leaves before its turn: the window of its sender is closed, so it sends nothing. */
 #define FQ_TURN_CLOSED 4002
+/* Likewise of one that the agent sends: its window is in steps of the scale that the other end was told. */
+#define FQ_SENT_MARK   4003
 
 /* Settings of the window program, written by the agent; one entry, index 0. */
 struct fq_config {
@@ -182,6 +191,9 @@ struct fq_config {
 	__u32 suspects; /* number of ports where others run before: 0 spares every packet a lookup */
 	__u32 far;      /* number of far queues: likewise */
 	__u32 tenants;  /* number of the table of tenants; 0: there is none */
+	__u32 told;     /* number of ports in told_ports: 0 spares every packet a lookup */
+	__u32 unify;    /* the largest scale that leaves (unify.h); 14: any */
+	__u64 unify_ns; /* CLOCK_MONOTONIC: handshakes that begin earlier keep their scales */
 	__u64 tenants_ns; /* lease of that table, CLOCK_MONOTONIC: from then on there are no tenants */
 };
 
@@ -262,8 +274,8 @@ struct fq_dir {
 	__u32 flags;
 	__u16 mss;    /* announced by the sender of this direction, bytes; 0: no option */
 	__u16 window; /* as the sender of this direction advertised it last, in steps of its scale */
-	__u8 wscale;  /* announced by the sender of this direction, 0 to 14 */
-	__u8 pad;
+	__u8 wscale;  /* of this direction, 0 to 14, as the other end was told it */
+	__u8 own_scale; /* in which its sender counts, + 1, if that is another one (unify.h); 0: it is not */
 	__u16 passed; /* that window as it was passed on, lowered or not */
 	__u32 tx_queue; /* id of the transmit queue that it was seen in, if that is not the expected one; 0: none */
 	__u32 hole_from; /* what has not come by the far queue, from this byte on (lost_above.h) */
@@ -301,10 +313,12 @@ struct fq_port {
 	__u64 rewritten;           /* of these, lowered */
 	__u64 would_lower;         /* of these, left alone: the port is only observed */
 	__u64 unknown_scale;       /* ACKs left alone: the handshake was not seen */
-	__u64 signed_acks;         /* ACKs left alone: they are signed (FQ_SIGNED) */
-	__u64 coarse;              /* ACKs whose window step exceeded the window asked for */
-	__u64 created;             /* connections that were entered in the flow map at the port */
-	__u64 handshakes;          /* SYN-ACKs that opened a flow leaving by the port */
+	__u64 scale_told; /* of those whose handshake was not seen, the ones that told their scale */
+	__u64 scale_wrong; /* segments that told another scale than their handshake, as they left by the port */
+	__u64 signed_acks; /* ACKs left alone: they are signed (FQ_SIGNED) */
+	__u64 coarse;      /* ACKs whose window step exceeded the window asked for */
+	__u64 created;     /* connections that were entered in the flow map at the port */
+	__u64 handshakes;  /* SYN-ACKs that opened a flow leaving by the port */
 	__u64 lost_above; /* of a far queue: segments that came late, because they were lost there */
 	__u64 malformed;  /* TCP packets left alone: truncated, bad lengths, fragments */
 	__u64 copies;     /* segments copied for controllers as they left by the port */
@@ -461,6 +475,35 @@ struct fq_port_tenants {
 	__u64 active;    /* bit n: tenant n has flows that use their windows */
 	__u32 weights;   /* W: sum of the weights of these */
 	__u32 pool;      /* that the tenants share, bytes */
+};
+
+/* The settings of a host's shim (shim.bpf.c), written by its process; one entry, index 0. */
+struct fq_shim_config {
+	__u64 until_ns; /* CLOCK_MONOTONIC; from then on the programs do nothing */
+	__u64 unify_ns; /* handshakes that begin earlier keep their scales: an earlier SYN may have left without change */
+	__u32 mode;  /* FQ_TELL_... */
+	__u32 unify; /* the largest scale that leaves; FQ_NO_UNIFYING: any */
+};
+
+/* What the shim knows of a connection: the end on its side. */
+struct fq_shim_flow {
+	__u32 isn;
+	__u8 dir;   /* of what it sends */
+	__u8 flags; /* FQ_SHIM_... */
+	__u8 scale; /* in which it counts */
+	__u8 wire;  /* which the other end was told */
+};
+#define FQ_SHIM_OPTION 1 /* its SYN had the option */
+#define FQ_SHIM_KNOWN  2 /* the answer has been seen */
+#define FQ_SHIM_SCALED 4 /* both SYNs had the option */
+#define FQ_SHIM_ACCECN 8 /* AccECN was agreed: the bit AE is in use */
+
+struct fq_shim_counts {
+	__u64 told;      /* segments that left with their scale */
+	__u64 untold;    /* ... without: no room for it, or AccECN */
+	__u64 unknown;   /* ... without: the handshake was not seen */
+	__u64 unified;   /* SYNs and SYN-ACKs that left with a smaller scale */
+	__u64 converted; /* segments whose windows were converted to it */
 };
 
 struct fq_counter {

@@ -7,7 +7,7 @@
  *                                    -> rivals.h: what does not belong to the connection
  *
  * Every TCP segment shows the port by which its flow leaves; handshakes show the window scales (RFC 7323)
- * and the MSS; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
+ * and the MSS, or a host's shim tells the scale in each segment (told_scale.h); with unify.h no scale leaves that is larger than the network's; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
  * raised, never lowered below one MSS (rounded up to a step of the scale) unless a rule says 0, and never
  * changed when the scale is not known, nor on a port that is only observed. Sequence numbers, acknowledgement,
  * window and timestamps of the last segment of each direction are recorded for controllers. Controllers may
@@ -42,7 +42,9 @@
 #include "lib/rivals.h"
 #include "lib/round_trips.h"
 #include "lib/segment_copy.h"
+#include "lib/told_scale.h"
 #include "lib/tx_queue.h"
+#include "lib/unify.h"
 #include "lib/vlan.h"
 #include "lib/window_rule.h"
 
@@ -84,6 +86,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 			port->seen_ns = s.now;
 	}
 	set_vlan(&s, cfg, ifindex);
+	if (cfg->told && s.reserved && !s.syn)
+		take_told_scale(skb, &s);
 
 	flow = bpf_map_lookup_elem(&flows, &s.key);
 	if (!flow)
@@ -96,6 +100,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		ifindex = tx_queue_of(skb, own, s.epoch);
 		announce_leaving(&s, skb->ifindex, ifindex);
 	}
+	if (s.syn)
+		unify_syn(skb, &s, own, peer);
 	if (!is_of_connection(&s, own, peer) ||
 	    ((fresh || own->flags & FQ_RIVAL) && is_of_rival(&s, own, peer, fresh))) {
 		bool replaced = match_rival(skb, &s, own, peer);
@@ -112,8 +118,12 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		if (s.syn)
 			goto lower; /* open_connection() was called for the rival */
 	}
+	if (!s.syn && s.told)
+		note_told_scale(skb, &s, own, peer);
 	note_departure(ifindex, &s, wire_segments(skb), own, peer);
 	copy = own->out.ifindex != ifindex;
+	if (own->own_scale && !s.syn && !copy)
+		unify_window(skb, &s, own, peer);
 	if (cfg->far && !copy)
 		note_arrivals(skb, s.epoch, own, peer);
 	if (!copy)

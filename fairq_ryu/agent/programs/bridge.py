@@ -38,6 +38,8 @@ from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, Windo
 log = logging.getLogger(__name__)
 # On a port without a queue no decision depends on the number of active flows: it is counted less often there.
 _UNQUEUED_MAX_AGE_NS = 50_000_000
+# Of a frame that the agent sends itself.
+_SENT = layout.CONSTANTS["FQ_SENT_MARK"] << layout.CONSTANTS["FQ_TURN_SHIFT"]
 # Numbers of ports of other bridges of this host: beyond all numbers of OpenFlow, with the interface index.
 _ELSEWHERE = 1 << 32
 
@@ -452,7 +454,7 @@ class BridgePrograms(BridgePorts):
         """Send a frame out of a port, through its programs and its queue. False if it could not be sent."""
         owner, number = self._owner(port)
         known = owner.ports.get(number)
-        return known is not None and known.far is None and self.host.frames.send(known.name, frame)
+        return known is not None and known.far is None and self.host.frames.send(known.name, frame, _SENT)
 
     def untagged_vlan(self, port: int) -> int:
         """The VLAN of frames that have no tag at a port; 0: none."""

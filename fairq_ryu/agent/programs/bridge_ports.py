@@ -60,6 +60,7 @@ class BridgePorts:
                 self.host.remove_far_queue(port.ifindex)
                 raise
         else:
+            self.window.set_told(port.ifindex, self.host.told.of([port.name]))
             self.host.add_port(port.ifindex, self.number, observed)
         self._ports[port.ofport] = port
 
@@ -128,6 +129,7 @@ class BridgePorts:
         """Lower the windows of ACKs that leave by a device. Raises :class:`BpfError`; then nothing is left on
         the device.
         """
+        self.window.set_told(device.ifindex, self.host.told.of(device.names))
         self.host.add_device(device.ifindex, self.number, INGRESS if device.delivers else EGRESS)
         self._devices[device.ifindex] = device
 

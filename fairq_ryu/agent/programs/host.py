@@ -29,6 +29,7 @@ from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.agent.programs.turns import TurnProgram
 from fairq_ryu.agent.programs.window import WindowProgram
 from fairq_ryu.agent.tc import EGRESS, NoPlaceError
+from fairq_ryu.agent.told_scale import NOT_TOLD, ToldScales
 from fairq_ryu.agent.turns import Turns
 from fairq_ryu.channel.description import Capability
 from fairq_ryu.errors import UserError
@@ -55,14 +56,16 @@ class BridgeOfHost(Protocol):
 class HostPrograms:
     """The programs of a host and where they run, by interface index. :meth:`close` undoes everything."""
 
-    def __init__(self, limits: ProgramLimits) -> None:
-        """Raises :class:`UserError` where the machine cannot run eBPF programs."""
+    def __init__(self, limits: ProgramLimits, told: ToldScales = NOT_TOLD) -> None:
+        """``told``: which ports believe the scale that segments tell. Raises :class:`UserError` where the
+        machine cannot run eBPF programs.
+        """
         if not os.path.exists(_BTF):
             raise UserError(
                 f"the kernel has no type information ({_BTF})",
                 "use a kernel built with CONFIG_DEBUG_INFO_BTF=y",
             )
-        self.limits = limits
+        self.limits, self.told = limits, told
         self.bridges: list[BridgeOfHost] = []
         self.frames = FrameSocket()
         self._lib = load_library()

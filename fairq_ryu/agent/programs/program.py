@@ -21,17 +21,25 @@ WINDOW_PRIORITY = 0xFA17
 FAR_PRIORITY = 0xFA
 # A packet that waits for its turn is not recorded before it leaves.
 TURN_PRIORITY = WINDOW_PRIORITY - 1
+# At the uplink of a host, where no agent is.
+SHIM_PRIORITY = WINDOW_PRIORITY - 2
 # What a queue law drops has been recorded, and needs no room in the queue.
 QUEUE_LAW_PRIORITY = WINDOW_PRIORITY + 1
 DROP_PRIORITY = WINDOW_PRIORITY + 2
 # What is dropped on a controller's request is also reported, so plain tail drop comes last.
 TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
+# A SYN may have left before any was seen, and be sent again: a second later, or after twice as long each
+# time. The other end may count in the scale of the first.
+UNIFY_GRACE_S = 4.0
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
     """Sizes of the maps: ``flows`` and ``ports`` of all bridges, ``rules`` of each; the time without data
-    (seconds) after which a flow takes no share of a pool; and the number of bridges.
+    (seconds) after which a flow takes no share of a pool; and the number of bridges. ``unify_scale``: the
+    largest window scale that leaves the bridges (14: any); ``unify_grace``: handshakes that begin so soon
+    (seconds) after the start keep theirs.
     """
 
     flows: int = 65536
@@ -39,6 +47,8 @@ class ProgramLimits:
     ports: int = 1024
     active_timeout: float = 0.2
     bridges: int = 1
+    unify_scale: int = 14
+    unify_grace: float = UNIFY_GRACE_S
 
     @property
     def counters(self) -> int:

@@ -68,9 +68,11 @@ class WindowProgram(FilterProgram):
         self.filter = OwnFilter(lib, WINDOW_PRIORITY)
         self._vlans: dict[int, int] = {}
         self._flow_laws = 0
+        self._unify_ns = 0
         self._active: dict[int, tuple[int, int]] = {}
         self.slots = PortSlots(limits.ports)
         self._observed: set[int] = set()
+        self._told: dict[int, int] = {}
         self._bridges: dict[int, int] = {}
         self._far: set[int] = set()
         self._copy_rules = 0
@@ -101,6 +103,7 @@ class WindowProgram(FilterProgram):
                     "ports": limits.ports,
                     "port_rules": limits.ports,
                     "observed": limits.ports,
+                    "told_ports": limits.ports,
                     "flow_rules": limits.bridges * limits.counters + limits.closed_windows,
                     "counters": limits.bridges * limits.counters,
                     "queues": limits.ports,
@@ -131,6 +134,7 @@ class WindowProgram(FilterProgram):
         self._port_states = loaded.map("ports", c_uint32, layout.fq_port)
         self._port_rules = loaded.map("port_rules", c_uint32, layout.fq_rule)
         self._observed_slots = loaded.map("observed", c_uint32, c_uint32)
+        self._told_slots = loaded.map("told_ports", c_uint32, c_uint32)
         rules = loaded.map("flow_rules", layout.fq_flow_key, layout.fq_rule)
         self.flow_rules = FlowRules(rules, limits.closed_windows, self._write_config)
         self._counters = loaded.map("counters", c_uint32, layout.fq_counter)
@@ -145,6 +149,8 @@ class WindowProgram(FilterProgram):
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._tenants = TenantMaps(loaded, limits.bucket_ns)
+        # Where the programs of a dead agent still run, every SYN has been seen.
+        self._unify_ns = 0 if inherited else time.monotonic_ns() + int(limits.unify_grace * 1e9)
         self._write_config()
         self._program_fd = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
@@ -209,6 +215,9 @@ class WindowProgram(FilterProgram):
                 far=len(self._far),
                 tenants=self._tenants.number,
                 tenants_ns=self._tenants.expires_ns,
+                told=len(self._told),
+                unify=self._limits.unify_scale,
+                unify_ns=self._unify_ns,
             ),
         )
 
@@ -270,6 +279,7 @@ class WindowProgram(FilterProgram):
             self._port_states.set(c_uint32(slot), state)
             # Before the program runs on the port: a rule of a flow may be installed already.
             self._observed_slots.set(c_uint32(slot), c_uint32(ifindex in self._observed))
+            self._told_slots.set(c_uint32(slot), c_uint32(self._told.get(ifindex, 0)))
             self._port_slots.set(c_uint32(known), c_uint32(slot))
         except BaseException:
             self._clear_slot(known)
@@ -285,6 +295,7 @@ class WindowProgram(FilterProgram):
         self._clear_slot(ifindex)
         self._active.pop(ifindex, None)
         self._observed.discard(ifindex)
+        self._told.pop(ifindex, None)
         self._bridges.pop(ifindex, None)
         self._flow_map.unanswered.forget_port(ifindex)
         self._ports.discard(ifindex)
@@ -334,6 +345,7 @@ class WindowProgram(FilterProgram):
         self._port_states.set(slot, layout.fq_port())
         self._port_rules.set(slot, layout.fq_rule())
         self._observed_slots.set(slot, c_uint32(0))
+        self._told_slots.set(slot, c_uint32(0))
         self.port_laws.set(slot, layout.fq_port_law())
         self.law_states.set(slot, layout.fq_law_state())
         self._tenants.clear(slot.value)
@@ -359,6 +371,16 @@ class WindowProgram(FilterProgram):
             if each in self.slots:
                 self._observed_slots.set(c_uint32(self.slots[each]), c_uint32(observed))
         (self._observed.add if observed else self._observed.discard)(ifindex)
+
+    def set_told(self, ifindex: int, mode: int) -> None:
+        """How the segments that leave by a port tell their scales (``FQ_TELL_...``; 0: not at all). To be
+        called before :meth:`add_port`.
+        """
+        if mode:
+            self._told[ifindex] = mode
+        else:
+            self._told.pop(ifindex, None)
+        self._write_config()
 
     # Rules
 

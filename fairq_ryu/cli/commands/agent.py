@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from fairq_ryu.agent import agent, log_format
     from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges
     from fairq_ryu.agent.programs.program import ProgramLimits
+    from fairq_ryu.agent.told_scale import ToldScales
     from fairq_ryu.config import loader
     from fairq_ryu.controller_target import parse_target
 
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         ports=int(settings.number("agent", "ports")),
         active_timeout=settings.number("agent", "active_timeout"),
         bridges=len(bridges),
+        unify_scale=int(settings.number("agent", "unify_scale")),
     )
     options = AgentOptions(
         bridges=bridges,
@@ -82,6 +84,10 @@ def run(args: argparse.Namespace) -> int:
         ),
         far_queues=settings.far_queues(),
         uplinks=settings.uplinks(),
+        told=ToldScales(
+            str(settings.value("agent", "told_scale")),
+            tuple(str(settings.value("agent", "told_ports")).split()),
+        ),
     )
     return agent.run(options)
 

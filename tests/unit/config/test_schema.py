@@ -237,3 +237,12 @@ def test_what_needs_the_tables_of_bridges_is_refused_where_they_are_left_alone(w
 def test_a_way_that_does_not_exist_is_refused(write):
     text = refusal(write("[fairq_ryu]\nway = window\n"))
     assert "is none of windows, normal, paths" in text and "the default is empty" in text
+
+
+@pytest.mark.parametrize("way", ["", "windows", "normal"])
+def test_one_scale_needs_paths(write, way):
+    path = write(f"[fairq_ryu]\nway = {way}\n[agent]\nunify_scale = 7\n")
+    with pytest.raises(UserError, match=r"unify_scale needs paths .* set \[fairq_ryu\] way = paths"):
+        loader.load([path])
+    loader.load([write(f"[fairq_ryu]\nway = {way}\n[agent]\nunify_scale = 14\n")])
+    loader.load([write("[fairq_ryu]\nway = paths\n[agent]\nunify_scale = 7\n")])

@@ -67,6 +67,7 @@ static __always_inline void remember_syn(const struct segment *s, struct fq_dir 
 		d->seq_next = next;
 	d->mss = s->mss;
 	d->wscale = s->wscale;
+	d->own_scale = s->own_scale;
 	d->flags = (d->flags & ~(FQ_WS | FQ_TS_OFFERED | FQ_SIGNED)) | FQ_SYN_SEEN | s->offers;
 }
 

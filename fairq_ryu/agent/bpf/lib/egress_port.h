@@ -92,8 +92,11 @@ static __always_inline void note_departure(__u32 ifindex, const struct segment *
 		return;
 	ADD(own->bytes, s->payload);
 	ADD(own->packets, segments);
+	/* Without a handshake, its segments show what the receiver takes. */
+	if ((own->flags & (FQ_KNOWN | FQ_TOLD)) == FQ_TOLD && s->payload / segments > peer->mss)
+		peer->mss = s->payload / segments;
 	/* Only a flow whose window can be lowered takes a share of the pool. */
-	if (!(own->flags & FQ_KNOWN) || own->flags & (FQ_FIN | FQ_RST | FQ_SIGNED))
+	if (!(own->flags & (FQ_KNOWN | FQ_TOLD)) || own->flags & (FQ_FIN | FQ_RST | FQ_SIGNED))
 		return;
 	if (own->out.epoch != s->epoch && own->ruled_until <= s->now)
 		count_active(&own->out, s->epoch);

@@ -59,6 +59,12 @@ struct segment {
 	__u8 option;  /* the place of the next option, while they are read */
 	__u8 ecn;     /* TCP_ECE, TCP_CWR, TCP_AE */
 	__u8 dscp;
+	__u8 reserved; /* the four bits behind the length of the header; the lowest of them is AE */
+	union {
+		__u8 scale_at; /* in a SYN: where the scale is, from the beginning of the TCP header; 0: no option */
+		__u8 own_scale; /* ... after unify.h: as in fq_dir */
+		__u8 told; /* else: the scale that the segment itself tells (told_scale.h), + 1; 0: none */
+	};
 	bool syn, ack, fin, rst, ts;
 	bool has_signature; /* TCP-MD5 or TCP-AO */
 	bool of_rival;      /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
@@ -159,6 +165,7 @@ static __always_inline enum parsed parse_tcp(struct __sk_buff *skb, struct segme
 	s->fin = tcp->fin;
 	s->rst = tcp->rst;
 	s->ecn = flags[13] >> 6 | (flags[12] & 1) << 2;
+	s->reserved = flags[12] & 15;
 	return OK;
 }
 
@@ -360,6 +367,8 @@ __noinline int read_options(struct __sk_buff *skb, struct segment *s)
 		} else if (kind == TCP_OPT_WSCALE && length == 3) {
 			s->wscale = opt[next + 2] < MAX_WSCALE ? opt[next + 2] : MAX_WSCALE;
 			s->offers |= FQ_WS;
+			if (s->syn)
+				s->scale_at = sizeof(struct tcphdr) + next + 2;
 		} else if (kind == TCP_OPT_TS && length == TCP_OPT_TS_LEN &&
 			   !bpf_skb_load_bytes(skb, at + next + 2, ts, sizeof(ts))) {
 			s->tsval = bpf_ntohl(ts[0]);

@@ -79,6 +79,7 @@ static __always_inline void inherit(struct fq_dir *d, const struct fq_dir *from,
 	d->isn = from->isn;
 	d->mss = from->mss;
 	d->wscale = from->wscale;
+	d->own_scale = from->own_scale;
 	d->rtt_ns = from->rtt_ns;
 	d->bytes = from->bytes;
 	d->packets = from->packets;

@@ -12,6 +12,7 @@
 
 #define DEFAULT_MSS_V4 536 /* RFC 9293 section 3.7.1: what no MSS option means */
 #define DEFAULT_MSS_V6 1220
+#define ETHERNET_MSS   1460
 
 /*
  * The segment size of the flow: the smaller MSS of the two ends, because an end does not send larger segments than
@@ -22,16 +23,23 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 {
 	__u32 mss = receiver->mss;
 
+	/* Nobody has seen an MSS: the largest segment that has come (egress_port.h), and no less than most hosts send. */
+	if ((receiver->flags & (FQ_KNOWN | FQ_TOLD)) == FQ_TOLD)
+		return mss > ETHERNET_MSS ? mss : ETHERNET_MSS;
 	if (!mss)
 		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
 	return sender->mss && sender->mss < mss ? sender->mss : mss;
 }
 
-/* Both sides have sent the option (RFC 7323), and this is no SYN. */
+/* Both sides have sent the option (RFC 7323), or the segment tells its scale itself; and this is no SYN. */
 static __always_inline __u32 scale_of(const struct segment *s, const struct fq_dir *own,
 				      const struct fq_dir *peer)
 {
-	return !s->syn && own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
+	if (s->syn)
+		return 0;
+	if (!(own->flags & FQ_KNOWN))
+		return s->told ? (s->told - 1) & 15 : 0;
+	return own->flags & FQ_WS && peer->flags & FQ_WS ? own->wscale & 15 : 0;
 }
 
 #endif

@@ -83,8 +83,11 @@ __noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct
 		return NO_STEPS;
 	}
 	if (!(own->flags & FQ_KNOWN)) {
-		ADD(port->unknown_scale, 1);
-		return NO_STEPS;
+		if (s->syn || !s->told) {
+			ADD(port->unknown_scale, 1);
+			return NO_STEPS;
+		}
+		ADD(port->scale_told, 1);
 	}
 	steps = granted_steps(rule, s, own, peer, place, port);
 	if (rule->kind == FQ_RULE_LAW)
