@@ -311,7 +311,7 @@ def test_the_folders_of_workloads_are_found():
     ],
 )
 def test_the_rest_client_imports_nothing_of_the_controller(name):
-    modules = ("show_tables", "port_table", "queue_law_notes", "far_notes", "cell_text", "columns")
+    modules = ("show", "show_tables", "port_table", "queue_law_notes", "far_notes", "cell_text", "columns")
     own = {ERRORS} | ours("client", *(f"cli.{module}" for module in modules))
     assert strangers(ROOT / f"fairq_ryu/cli/{name}.py", own, {"rich"}) == set()
 
