@@ -77,7 +77,7 @@ def full(request: Any) -> RestSite:
     """A site whose tables all have entries."""
     site = RestSite(request.param)
     # Not over REST, where policies that ignore announcements would decline.
-    wanted = Request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=0.5)
+    wanted = Request("10.0.0.1", "10.0.0.2", 80, size=9000, deadline=60)
     site.windows.announce(wanted, time.monotonic())
     site.congestion(Congestion.CNG)
     site.sample(backlog=120_000, drops=5)
