@@ -27,7 +27,9 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import description, flow_records
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
+from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
@@ -228,6 +230,17 @@ class SimulatedPorts:
     def turn_counts(self, port: int) -> TurnCounts:
         """No connection waits for its turn."""
         return TurnCounts()
+
+    def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
+        """Windows are not lowered, whoever the flows belong to."""
+
+    def tenant_states(self, port: int) -> list[TenantState]:
+        """No tenant has been seen."""
+        return []
+
+    def hidden_queue(self, port: BridgePort) -> HiddenQueue:
+        """Asked for far queues, which the bridge does not have. Raises `NotImplementedError`."""
+        raise NotImplementedError(f"port {port.ofport} is no far queue")
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """No connection waits for its turn."""

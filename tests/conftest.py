@@ -44,7 +44,7 @@ BESIDE = {
         f"tests/switch/test_{name}.py"
         for name in (
             *("attaching", "conversations", "copies", "forged", "hostile", "laws", "layout", "learning"),
-            *("observe", "openings", "peers", "rewriting", "vlans"),
+            *("observe", "openings", "peers", "rewriting", "shim", "tenants", "unify", "vlans"),
         )
     ),
 }
