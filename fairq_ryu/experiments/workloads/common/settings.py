@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fairq_ryu.errors import UserError
+from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.settings import Scenario, setting
 
 
@@ -153,8 +153,18 @@ class ShortScenario(Scenario):
         default=1.2,
     )
 
-    def short_faults(self) -> Iterator[UserError]:
-        """What contradicts in these settings."""
+    def check(self) -> None:
+        """`UserError` when the settings contradict each other, with all such faults."""
+        faults = list(self.faults())
+        try:
+            super().check()
+        except UserError as error:
+            faults = [*error.faults, *faults]
+        if faults:
+            raise all_of(faults)
+
+    def faults(self) -> Iterator[UserError]:
+        """What contradicts in these settings; subclasses add theirs."""
         if self.short_least_bytes > self.short_most_bytes:
             yield UserError(
                 f"short_least_bytes is {self.short_least_bytes}, and short_most_bytes"

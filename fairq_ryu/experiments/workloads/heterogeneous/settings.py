@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairq_ryu.errors import UserError, all_of
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc.names import known
 from fairq_ryu.experiments.settings import setting
 from fairq_ryu.experiments.workloads.common import settings as shared
@@ -91,17 +91,8 @@ class HeterogeneousScenario(shared.ShortScenario):
         """The congestion controls of hosts and of groups, each once."""
         return tuple(dict.fromkeys((*super().controls, *self.long_controls)))
 
-    def check(self) -> None:
-        """`UserError` when the settings contradict each other, with all such faults."""
-        faults = list(self._faults())
-        try:
-            super().check()
-        except UserError as error:
-            faults = [*error.faults, *faults]
-        if faults:
-            raise all_of(faults)
-
-    def _faults(self) -> Iterator[UserError]:
+    def faults(self) -> Iterator[UserError]:
+        """What contradicts in these settings."""
         names = [*known(), UDP]
         for kind in self.long_controls:
             if kind not in names and (close := closest(kind, names)):
@@ -128,7 +119,7 @@ class HeterogeneousScenario(shared.ShortScenario):
                 yield UserError("udp_mbit is given, but no group is udp", "remove it, or add udp to groups")
             else:
                 yield UserError("there is a group udp, and udp_mbit is 0", "set udp_mbit to its rate")
-        yield from self.short_faults()
+        yield from super().faults()
         if self.sender_cc:
             yield UserError(
                 "the long flows of this traffic have the congestion controls of groups, whatever the sender",

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from fairq_ryu.errors import UserError, all_of
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.settings import setting
 from fairq_ryu.experiments.workloads.common import settings as shared
 
@@ -105,18 +105,9 @@ class TenantsScenario(shared.ShortScenario):
         """Number of stages."""
         return max(self.tenant_flows) if self.staged else 1
 
-    def check(self) -> None:
-        """`UserError` when the settings contradict each other, with all such faults."""
-        faults = list(self._faults())
-        try:
-            super().check()
-        except UserError as error:
-            faults = [*error.faults, *faults]
-        if faults:
-            raise all_of(faults)
-
-    def _faults(self) -> Iterator[UserError]:
-        yield from self.short_faults()
+    def faults(self) -> Iterator[UserError]:
+        """What contradicts in these settings."""
+        yield from super().faults()
         counts = self.tenant_hosts or (1,) * len(self.tenant_flows)
         if len(counts) != len(self.tenant_flows):
             yield UserError(
