@@ -53,7 +53,7 @@ LAW_INLINE void tenant_port(struct fq_law *p, struct fq_law_state *st, __u32 par
 {
 	p->limit = (__u64)p->limit * part >> 16;
 	p->target = (__u64)p->target * part >> 16;
-	p->rate = (p->rate >> 16) * part;
+	p->rate = p->rate * part >> 16;
 	st->pool = law_less((__u64)pool * part >> 16, quiet) << POOL_SHIFT;
 	/* The part is rounded down, so a byte for each flow may be missing. */
 	if ((__u64)n * p->floor_segments * st->segment > (st->pool >> POOL_SHIFT) + n)
