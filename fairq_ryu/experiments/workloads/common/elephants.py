@@ -22,7 +22,7 @@ from fairq_ryu.experiments.workloads.common.transfers import finish_transfers
 
 
 class ElephantGroup:
-    """``count`` elephants from ``hosts`` in turn to ``receivers`` in turn; their workers start immediately."""
+    """``count`` elephants from ``hosts`` to ``receivers``, both in turn; their workers start immediately."""
 
     def __init__(
         self,

@@ -77,7 +77,7 @@ def udp_mbit() -> Any:
     """Rate of datagrams."""
     return setting(
         "rate at which each UDP flow sends, counted in payload; may be above that of the bottleneck "
-        "(`incast`: one such flow from the last sender to the first receiver, beside everything else; 0: none)",
+        "(`incast`: one flow, from the last sender to the first receiver, beside everything else; 0: none)",
         unit="Mbit/s",
         low=0,
         high=10_000,
