@@ -38,30 +38,19 @@ hypothesis.settings.load_profile("fairq")
 # tests/switch hand packets to the programs in a network namespace of their own. None of their figures comes
 # from a tracepoint, which an agent that starts elsewhere interrupts for some milliseconds, and none of their
 # tests fails because the machine is slow.
-BESIDE = {
-    "tests/e2e/test_refusals.py",
-    *(
-        f"tests/switch/test_{name}.py"
-        for name in (
-            "acdc attaching bridges conversations copies forged hostile laws layout learning observe openings "
-            "peers rewriting shim shim_live signed tenants unify vlans"
-        ).split()
-    ),
-}
+_BESIDE = """
+    acdc attaching bridges conversations copies forged hostile laws layout learning observe openings peers
+    rewriting shim shim_live signed tenants unify vlans
+"""
+BESIDE = {"tests/e2e/test_refusals.py", *(f"tests/switch/test_{name}.py" for name in _BESIDE.split())}
 # Files that use bridges, hosts, agents and controllers, but do not fail because the machine is slow: in a
 # parallel run each worker has an own machine for them. Those that take longest are first.
-ON_OWN_MACHINE = tuple(
-    f"tests/{directory}/test_{name}.py"
-    for directory, name in (
-        each.split("/")
-        for each in (
-            "switch/coupling fabric/agent e2e/policies e2e/tenants fabric/topologies e2e/controller e2e/fabric "
-            "e2e/fabric_life e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports "
-            "e2e/page fabric/bridges e2e/ways e2e/release e2e/loops e2e/attacks e2e/observe e2e/far_queues "
-            "e2e/shim"
-        ).split()
-    )
-)
+_ON_OWN_MACHINE = """
+    switch/coupling fabric/agent e2e/policies e2e/tenants fabric/topologies e2e/controller e2e/fabric
+    e2e/fabric_life e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports e2e/page
+    fabric/bridges e2e/ways e2e/release e2e/loops e2e/attacks e2e/observe e2e/far_queues e2e/shim
+"""
+ON_OWN_MACHINE = tuple(f"tests/{each.replace('/', '/test_')}.py" for each in _ON_OWN_MACHINE.split())
 
 
 def scope_of(nodeid):
