@@ -207,6 +207,40 @@ def test_acknowledged_bytes_are_counted_for_the_tenant(switch: Switch) -> None:
     assert {tenant: state.bytes for tenant, state in states(switch).items()} == {BLUE: 1000, RED: 300}
 
 
+def send(each: Connection, wait: float = 0.0, again: bool = False) -> None:
+    """Twelve segments, acknowledged after so many seconds; ``again``: the last one leaves once more before."""
+    sent = [{"payload": MSS, "seq": each.client_isn + 1 + i * MSS} for i in range(12)]
+    each.granted()
+    for what in sent:
+        each.data(**what)
+    time.sleep(wait)
+    if again:
+        each.data(**sent[-1])
+    each.ack(ack=each.client_isn + 1 + 12 * MSS)
+
+
+def twice(switch: Switch, *flows: Connection) -> list[int]:
+    """Windows, when the times of all tenants are known, and then what these weigh."""
+    granted(switch, *flows)
+    return granted(switch, *flows)
+
+
+def test_a_tenant_whose_bytes_are_under_way_for_longer_has_larger_windows(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    one, late = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    send(one)
+    send(late, wait=0.3)
+    assert twice(switch, one, late) == [20, 40]
+
+
+def test_waiting_for_a_retransmission_makes_no_window_larger(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    late, lost = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    send(lost, wait=0.3, again=True)
+    send(late, wait=0.3)
+    assert twice(switch, late, lost) == [40, 20]
+
+
 def test_a_broken_floor_is_counted(switch: Switch) -> None:
     install(switch, FAIRQ, pool=4 * MSS)
     one = flow(switch, "10.0.2.1")
