@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.model import MOST_PRIORITY
 from fairq_ryu.tenants import (
     MOST_DSCP,
     MOST_HOSTS,
     MOST_PRIORITIES,
-    MOST_PRIORITY,
     MOST_TENANTS,
     MOST_WEIGHT,
     Network,

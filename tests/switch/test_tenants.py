@@ -12,6 +12,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
@@ -185,6 +186,22 @@ def test_priorities_by_port_and_by_dscp(switch: Switch) -> None:
     assert granted(switch, high, low, marked6) == [10, 5, 15]
 
 
+@pytest.mark.parametrize(("host", "other"), [("10.0.1.1", "10.0.1.2"), ("fd00:1::5", "fd00:1::6")])
+def test_an_announced_priority_comes_before_that_of_a_port(switch: Switch, host: str, other: str) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    tenants(switch, {BLUE: 1, RED: 1}, priorities=Priorities({443: 200}))
+    high, low = flow(switch, host, dport=443), flow(switch, other)
+    assert granted(switch, high, low) == [40, 20]
+    switch.datapath.set_priorities([FlowPriority(high.data_key, 100)])
+    assert granted(switch, high, low) == [30, 30]
+    switch.datapath.set_priorities([FlowPriority(low.data_key, 200)])
+    assert granted(switch, high, low) == [20, 40]
+    # That of the other direction is another one.
+    switch.datapath.set_priorities([FlowPriority(each.data_key, None) for each in (high, low)])
+    switch.datapath.set_priorities([FlowPriority(low.ack_key, 900)])
+    assert granted(switch, high, low) == [40, 20]
+
+
 def test_las_shares_out_the_part_of_a_tenant(switch: Switch) -> None:
     install(switch, LAS, pool=POOL // 2)
     one, young, old = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.1.2"))
@@ -208,7 +225,7 @@ def test_acknowledged_bytes_are_counted_for_the_tenant(switch: Switch) -> None:
 
 
 def send(each: Connection, wait: float = 0.0, again: bool = False) -> None:
-    """Twelve segments, acknowledged after so many seconds; ``again``: the last one leaves once more before."""
+    """Twelve segments, acknowledged ``wait`` seconds later; ``again``: the last leaves twice."""
     sent = [{"payload": MSS, "seq": each.client_isn + 1 + i * MSS} for i in range(12)]
     each.granted()
     for what in sent:

@@ -447,6 +447,8 @@ struct fq_tenant {
 	__u32 pad;
 };
 
+#define FQ_MOST_ANNOUNCED 16384 /* flows with priorities of their own */
+
 /* A tenant at a port or far queue. */
 struct fq_tenant_key {
 	__u32 slot;

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, Map
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants
 from fairq_ryu.tenants import Network
 
@@ -45,6 +47,7 @@ class TenantMaps:
         self._owners = loaded.map("tenant_owners", layout.fq_owner_key, c_uint32)
         self._tenants = loaded.map("tenants", c_uint32, layout.fq_tenant)
         self._priorities = loaded.map("priorities", c_uint32, c_uint32)
+        self._announced = loaded.map("announced_priorities", layout.fq_flow_key, c_uint32)
         self._ports = loaded.map("tenant_ports", layout.fq_tenant_key, layout.fq_tenant_port)
         self.port_tenants = loaded.map("port_tenants", c_uint32, layout.fq_port_tenants)
         self._bucket_ns = bucket_ns
@@ -68,9 +71,27 @@ class TenantMaps:
         if before is None or _content(before) != _content(wanted):
             self._table = None
             self._write(wanted)
-            self.number = self.number % _NUMBERS + 1
+            self._look_again()
         self._table = wanted
         self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
+
+    def set_priorities(self, wanted: Iterable[FlowPriority]) -> None:
+        """Set or remove the priorities of flows; the caller writes ``number`` then. Raises
+        :class:`BpfError`.
+        """
+        try:
+            for flow, priority in wanted:
+                key = flow_key(flow, directed=True)
+                if priority is None:
+                    self._announced.delete(key)
+                else:
+                    self._announced.set(key, c_uint32(priority))
+        finally:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Flows look up tenant and priority with their next ACK."""
+        self.number = self.number % _NUMBERS + 1
 
     def _write(self, wanted: SetTenants) -> None:
         for number in range(_TENANTS):

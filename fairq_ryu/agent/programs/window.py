@@ -27,6 +27,7 @@ from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.agent.tx_queues import tx_queue_id
 from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
@@ -400,6 +401,13 @@ class WindowProgram(FilterProgram):
         """Set the tenants, or renew their lease. Raises :class:`BpfError`; then there are none."""
         try:
             self._tenants.set(wanted, now_ns)
+        finally:
+            self._write_config()
+
+    def set_priorities(self, wanted: Iterable[FlowPriority]) -> None:
+        """Set or remove the priorities of flows within their tenants. Raises :class:`BpfError`."""
+        try:
+            self._tenants.set_priorities(wanted)
         finally:
             self._write_config()
 

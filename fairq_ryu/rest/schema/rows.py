@@ -326,6 +326,7 @@ class AnnouncementRow(Row):
     dport: TcpPort = described("TCP port of `dst`")
     size: Count | None = described("size of the flow; null: not announced", "bytes")
     deadline: Span | None = described("deadline, counted from the start of the flow; null: none", "s")
+    priority: Count | None = described("priority within its tenant; null: not announced")
     left: Count = described("number of flows to which it can still be assigned")
     expires_s: Span | None = described(
         "time during which it can still be assigned; null: it cannot be assigned any more", "s"

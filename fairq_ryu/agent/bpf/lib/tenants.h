@@ -52,6 +52,14 @@ struct {
 	__type(value, __u32);
 } priorities SEC(".maps");
 
+/* Of single flows, by the direction of the data. The agent writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, FQ_MOST_ANNOUNCED);
+	__type(key, struct fq_flow_key);
+	__type(value, __u32);
+} announced_priorities SEC(".maps");
+
 /* By slot. The agent sets the size before it loads the program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -65,6 +73,7 @@ struct tenant_scratch {
 	struct fq_law law;
 	struct fq_law_state state;
 	struct fq_owner_key owner;
+	struct fq_flow_key flow;
 	/* Sums over the tenants of a port. */
 	__u64 active; /* as in fq_port_tenants */
 	__u64 one;    /* as in tenants_pool() */
@@ -117,11 +126,19 @@ static __always_inline __u32 priority_by(__u32 key)
 	return found ? *found : 0;
 }
 
-/* Priority by the port of the service, else by DSCP. */
-static __always_inline __u32 priority_of(const struct segment *s, const struct fq_dir *d)
+/* Priority of the flow by announcement, else by the port of the service, else by DSCP. */
+static __always_inline __u32 priority_of(const struct segment *s, const struct fq_dir *d, __u32 dir,
+					 struct fq_flow_key *flow)
 {
-	__u32 found = priority_by(bpf_ntohs(s->key.lo_port));
+	const __u32 *announced;
+	__u32 found;
 
+	__builtin_memcpy(flow, &s->key, sizeof(*flow));
+	flow->dir = dir;
+	announced = bpf_map_lookup_elem(&announced_priorities, flow);
+	if (announced)
+		return *announced;
+	found = priority_by(bpf_ntohs(s->key.lo_port));
 	if (!found)
 		found = priority_by(bpf_ntohs(s->key.hi_port));
 	if (!found)
@@ -170,7 +187,7 @@ __noinline __u32 owner_of(const struct segment *s, struct fq_dir *d, __u32 dir, 
 	found = bpf_map_lookup_elem(&tenant_owners, &own->owner);
 	if (found)
 		tenant = *found & (FQ_TENANTS - 1);
-	d->priority = priority_of(s, d);
+	d->priority = priority_of(s, d, dir, &own->flow);
 	d->owner = table << 8 | tenant;
 	return tenant;
 }

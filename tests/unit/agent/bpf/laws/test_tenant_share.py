@@ -162,14 +162,12 @@ def times(law, under_way, moved):
 
 def rates(law, tenants, took):
     """What each tenant sends in a unit of time: its flows have their windows under way for so long."""
-    weighs = [
-        law.library.fq_host_tenant_weighs(w, each, min(took))
-        for (_, w), each in zip(tenants, took, strict=True)
-    ]
-    parts = [(each << 16) // sum(weighs) for each in weighs]
+    each = list(zip(tenants, took, strict=True))
+    weighs = [law.library.fq_host_tenant_weighs(weight, time, min(took)) for (_, weight), time in each]
+    parts = [(weigh << 16) // sum(weighs) for weigh in weighs]
     return [
-        Fraction(n * window(law, part=part, n=n), each)
-        for (n, _), part, each in zip(tenants, parts, took, strict=True)
+        Fraction(n * window(law, part=part, n=n), time)
+        for ((n, _), time), part in zip(each, parts, strict=True)
     ]
 
 
