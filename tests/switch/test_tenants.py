@@ -202,6 +202,25 @@ def test_an_announced_priority_comes_before_that_of_a_port(switch: Switch, host:
     assert granted(switch, high, low) == [40, 20]
 
 
+def test_whose_turn_a_handshake_takes(switch: Switch) -> None:
+    def owner(host: str) -> tuple[int, int]:
+        address = ipaddress.ip_address(host)
+        ifindex = switch.ports[PORT].ifindex
+        return switch.datapath.window.tenant_of(ifindex, address.version, address.packed.rjust(16, b"\0"))
+
+    install(switch, FAIRQ, pool=POOL)
+    tenants(switch, {BLUE: 2, RED: 3})
+    hosts = ("10.0.1.1", "10.0.1.200", "10.0.2.9", "10.0.7.1", "fd00:1::5", "fd00:2::5")
+    assert [owner(host) for host in hosts] == [(BLUE, 2), (RED, 3), (RED, 3), (0, 1), (BLUE, 2), (0, 1)]
+    tenants(switch, {0: 5, BLUE: 2})
+    assert [owner(host) for host in hosts[1:3]] == [(BLUE, 2), (0, 5)]
+    install(switch, FairQLaw(), pool=POOL)
+    assert owner("10.0.1.1") == (0, 1), "the law does not share by tenant"
+    install(switch, FAIRQ, pool=POOL)
+    tenants(switch, {BLUE: 2}, lease=0)
+    assert owner("10.0.1.1") == (0, 1), "the lease has ended"
+
+
 def test_las_shares_out_the_part_of_a_tenant(switch: Switch) -> None:
     install(switch, LAS, pool=POOL // 2)
     one, young, old = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.1.2"))

@@ -52,6 +52,9 @@ class TenantMaps:
         self.port_tenants = loaded.map("port_tenants", c_uint32, layout.fq_port_tenants)
         self._bucket_ns = bucket_ns
         self._table: SetTenants | None = None
+        # By IP version, the lengths of prefixes, the longest first; and by these and its bits, each tenant.
+        self._lengths: dict[int, list[int]] = {}
+        self._by_network: dict[tuple[int, int, int], int] = {}
         self.number = 0
         """Of the table, as the programs know it; 0: there was none yet."""
         self.expires_ns = 0
@@ -72,6 +75,13 @@ class TenantMaps:
             self._table = None
             self._write(wanted)
             self._look_again()
+        if self._table is None:
+            self._by_network = {_prefix(network): tenant for network, tenant in wanted.owners.items()}
+            lengths = {(version, bits) for version, bits, _ in self._by_network}
+            self._lengths = {
+                family: sorted((bits for version, bits in lengths if version == family), reverse=True)
+                for family in (4, 6)
+            }
         self._table = wanted
         self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
 
@@ -103,6 +113,18 @@ class TenantMaps:
         by_key |= {_OF_DSCP | dscp: priority for dscp, priority in wanted.priorities.dscp.items()}
         _replace(self._priorities, c_uint32, {bytes(c_uint32(key)): each for key, each in by_key.items()})
 
+    def owner(self, family: int, address: bytes) -> tuple[int, int]:
+        """The tenant of a host, and its weight; ``address`` as in the key of a flow."""
+        if not self.in_force or self._table is None:
+            return 0, 1
+        width = 32 if family == 4 else 128
+        number = int.from_bytes(address, "big")
+        for bits in self._lengths[family]:
+            tenant = self._by_network.get((family, bits, number >> (width - bits)))
+            if tenant is not None:
+                return tenant, self._table.weights[tenant]
+        return 0, self._table.weights.get(0, 1)
+
     def clear(self, slot: int) -> None:
         """A slot is free: nothing is left of the tenants there."""
         found = self.port_tenants.get(c_uint32(slot))
@@ -129,6 +151,11 @@ class TenantMaps:
                         setattr(state, name, getattr(state, name) + getattr(before.state, name))
                 found[tenant] = TenantCounts(tenant, flows, state)
         return [found[tenant] for tenant in sorted(found)]
+
+
+def _prefix(network: Network) -> tuple[int, int, int]:
+    bits = network.prefixlen
+    return network.version, bits, int(network.network_address) >> (network.max_prefixlen - bits)
 
 
 def _content(table: SetTenants) -> tuple[Any, ...]:
