@@ -277,6 +277,16 @@ def test_waiting_for_a_retransmission_makes_no_window_larger(switch: Switch) -> 
     assert twice(switch, late, lost) == [40, 20]
 
 
+def test_a_sender_that_completes_its_handshake_late_has_no_larger_windows(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    late, slow = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    time.sleep(0.5)
+    slow.data(0)  # the ACK that completes the handshake
+    send(slow)
+    send(late, wait=0.3)
+    assert twice(switch, late, slow) == [40, 20]
+
+
 def test_a_broken_floor_is_counted(switch: Switch) -> None:
     install(switch, FAIRQ, pool=4 * MSS)
     one = flow(switch, "10.0.2.1")

@@ -382,7 +382,10 @@ __noinline int tenant_counts(const struct segment *s, struct fq_dir *peer, struc
 	return 1;
 }
 
-/* What an ACK of `own` acknowledges, and how long it and the rest were under way, count for the tenant of `peer`. */
+/*
+ * What an ACK of `own` acknowledges, and how long it and the rest were under way, count for the tenant of `peer`. Only
+ * between here and the receiver: of the way to the sender there is its handshake, which it may answer as late as it likes.
+ */
 __noinline int credit_tenant(const struct segment *s, const struct fq_dir *own,
 			     const struct fq_dir *peer, const struct fq_place *place)
 {
@@ -402,9 +405,7 @@ __noinline int credit_tenant(const struct segment *s, const struct fq_dir *own,
 		return 0;
 	if (found->since)
 		time = (__u32)(s->now >> UNDER_WAY_SHIFT) - found->since;
-	/* The way to the sender and back, which is not seen here, too. */
-	ADD(at->under_way,
-	    (__u64)s->flight * time + (__u64)moved * (peer->rtt_ns >> UNDER_WAY_SHIFT));
+	ADD(at->under_way, (__u64)s->flight * time);
 	ADD(at->moved, moved);
 	return 0;
 }
