@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +28,7 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel import description, flow_records
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.channel.tenants import SetTenants, TenantState
@@ -230,6 +232,9 @@ class SimulatedPorts:
     def turn_counts(self, port: int) -> TurnCounts:
         """No connection waits for its turn."""
         return TurnCounts()
+
+    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+        """Nothing."""
 
     def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
         """Windows are not lowered, whoever the flows belong to."""

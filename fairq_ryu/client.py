@@ -47,6 +47,7 @@ def announce(
     sport: int | None = None,
     size: int | None = None,
     deadline: float | None = None,
+    priority: int | None = None,
     ttl: float | None = None,
     count: int | None = None,
     vlan: int | None = None,
@@ -57,11 +58,12 @@ def announce(
     announcement.
 
     ``src`` sends ``size`` bytes to TCP port ``dport`` of ``dst``, and the last byte should arrive
-    ``deadline`` seconds after the flow's start; at least one of the two is needed. ``sport``: the
-    announcement is for the flow with this source port. Without it, the announcement is for the last flow
-    without an announcement that started at most ``ttl`` seconds ago (default 60), or else for the next flow
-    that starts within ``ttl`` seconds; ``count``: the number of such flows (default 1). ``vlan``: the
-    flow's VLAN, 0 for none; without it, the flow may be in any.
+    ``deadline`` seconds after the flow's start. ``priority``: its share within its tenant, in proportion; 100
+    is usual. At least one of the three is needed. ``sport``: the announcement is for the flow with this
+    source port. Without it, the announcement is for the last flow without an announcement that started at
+    most ``ttl`` seconds ago (default 60), or else for the next flow that starts within ``ttl`` seconds;
+    ``count``: the number of such flows (default 1). ``vlan``: the flow's VLAN, 0 for none; without it, the
+    flow may be in any.
 
     ``url`` is the address of the controller's REST interface (None: the environment variable ``FAIRQ_URL``,
     or else http://127.0.0.1:8080), ``token`` the controller's token (None: the environment variable
@@ -72,7 +74,7 @@ def announce(
     """
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
     fields = {"src": str(src), "dst": str(dst), "dport": dport, "sport": sport, "size": size}
-    fields |= {"deadline": deadline, "ttl": ttl, "count": count, "vlan": vlan}
+    fields |= {"deadline": deadline, "priority": priority, "ttl": ttl, "count": count, "vlan": vlan}
     return int(post(fields, address(url), token, "url")["id"])
 
 
@@ -197,7 +199,8 @@ def _error_of(status: int, detail: str, address: str, usage: str) -> Refused:
     remedies = {
         401: f"give the controller's token: {TOKEN_VARIABLE} in the environment, or --token-file",
         403: "see the section on security in docs/rest.md",
-        409: "start the controller with a policy that uses deadlines: sed, rsed, or another with turns = on",
+        409: "start the controller with a policy that uses that: sed, rsed, or another with turns = on; for "
+        "priorities, tenants",
         429: "try again later",
     }
     remedy = "see the controller's log" if status >= 500 else "check the version of the controller"

@@ -181,13 +181,19 @@ class Thresholds(NamedTuple):
     drops: bool = False
 
 
+PRIORITY = 100
+"""Of a flow within its tenant, if no other one is set."""
+MOST_PRIORITY = 1000
+
+
 class Announcement(NamedTuple):
     """An application's announcement of a flow: ``size`` in bytes (None: without end), ``deadline`` in seconds
-    of the clock of ``now`` (None: none).
+    of the clock of ``now`` (None: none), ``priority`` within its tenant (None: not announced).
     """
 
     size: int | None
     deadline: float | None
+    priority: int | None = None
 
 
 class FlowProgress(NamedTuple):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.model import MOST_PRIORITY, PRIORITY
 
 OTHERS = "others"
 """The tenant of all hosts that have none."""
@@ -20,9 +21,6 @@ MOST_TENANTS = 63
 """Beside :data:`OTHERS`."""
 MOST_HOSTS = 2048
 MOST_WEIGHT = 1000
-PRIORITY = 100
-"""Of a flow for which no other one is set."""
-MOST_PRIORITY = 1000
 MOST_PRIORITIES = 256
 MOST_DSCP = 63
 
@@ -42,7 +40,7 @@ class Tenant:
 @dataclass(frozen=True, slots=True)
 class Priorities:
     """Priorities of flows by the TCP port of either side, else by the DSCP of their data; others have
-    :data:`PRIORITY`.
+    :data:`~fairq_ryu.model.PRIORITY`.
     """
 
     ports: Mapping[int, int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from fairq_ryu.channel import (
     deadlines,
     far_queues,
     flow_changes,
+    flow_priorities,
     flowmod,
     hidden_queue,
     port_mode,
@@ -138,6 +139,9 @@ def dumps() -> dict[str, bytes]:
             deadlines.set_deadlines(_PEER, [deadlines.HandshakeDeadline(_FLOW, 250_000)]), 0x10C
         ),
         "set-tenants": _sent(tenants.set_tenants(_PEER, _TENANTS), 0x10D),
+        "set-priorities": _sent(
+            flow_priorities.set_priorities(_PEER, [flow_priorities.FlowPriority(_FLOW, 400)]), 0x118
+        ),
         "tenants-request": _sent(tenants.request(_PEER, 17), 0x10E),
         "tenants-reply": _reply(0x10E, tenants.EXP_TYPE_TENANT_STATES, tenants.encode_reply([_TENANT])),
         "queue-law-rule": _sent(flowmod.queue_rule(_PEER, 17, 17, 2), 0x111),

@@ -26,6 +26,7 @@ from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease, Told
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
 from fairq_ryu.channel.flowmod_decoder import FlowMod
 from fairq_ryu.channel.hidden_queue import HiddenQueue
@@ -100,6 +101,9 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
 
     def tenant_states(self, port: int) -> list[TenantState]:
         """What the tenants have at a port."""
+
+    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+        """Set or remove the priorities of flows within their tenants."""
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it

@@ -17,6 +17,8 @@ from fairq_ryu.agent.turn_room import FirstWindows
 CAPACITY = 4096
 """Packets that may wait at a port."""
 _NEVER = (1 << 64) - 1
+# Of a tenant of weight 1; a multiple of many weights.
+_TURN = 720_720
 # Those that may be closed next are looked for this often.
 _SORTED_NS = 5_000_000
 
@@ -24,6 +26,7 @@ _SORTED_NS = 5_000_000
 class HeldPacket(NamedTuple):
     """A SYN or SYN-ACK that the eBPF program has handed to the agent. ``key`` identifies its flow and
     direction, ``connection`` both directions of that flow, ``sender`` the address that it comes from.
+    ``tenant``: whose turns it takes at this port, with which ``weight``; without tenants all are of one.
     """
 
     port: int
@@ -32,6 +35,8 @@ class HeldPacket(NamedTuple):
     sender: bytes
     frame: bytes
     held_ns: int
+    tenant: int = 0
+    weight: int = 1
 
 
 @dataclass(slots=True)
@@ -61,7 +66,8 @@ class Waiting:
     since_ns: int
     """As if it had waited before for as long as the connection's other packet has."""
     place: tuple[int, int]
-    """In the order in which packets leave: deadline and number of arrival."""
+    """In the order in which packets of its tenant leave: deadline and number of arrival."""
+    tenant: int = 0
     closed: bool = False
     """It has left, and the window of its sender is closed."""
     stays: bool = False
@@ -70,13 +76,23 @@ class Waiting:
 
 @dataclass(slots=True)
 class PortTurns:
-    """The packets that wait at a port; a heap in the order in which they leave, and one by how long they have
-    waited. Entries of packets that have left, or have another place now, stay there for a while.
+    """The packets that wait at a port; for each tenant a heap in the order in which they leave, and one for
+    all by how long they have waited. Entries of packets that have left, or have another place now, stay there
+    for a while.
+
+    Tenants have turns in proportion to their weights: the next is of the one that has had least for its
+    weight. One that begins to wait has no claim from the time before.
     """
 
     counts: TurnCounts = field(default_factory=TurnCounts)
     packets: dict[bytes, Waiting] = field(default_factory=dict)
-    order: list[tuple[tuple[int, int], bytes]] = field(default_factory=list)
+    order: dict[int, list[tuple[tuple[int, int], bytes]]] = field(default_factory=dict)
+    """Of tenants for which packets wait."""
+    weights: dict[int, int] = field(default_factory=dict)
+    had: dict[int, int] = field(default_factory=dict)
+    """The turns of each tenant, each as ``_TURN`` over its weight."""
+    level: int = 0
+    """What the tenant whose turn was last had had before."""
     ages: list[tuple[int, int, bytes]] = field(default_factory=list)
     senders: Counter[bytes] = field(default_factory=Counter)
     last: list[bytes] = field(default_factory=list)
@@ -107,8 +123,15 @@ class PortTurns:
         place = _urgency(deadline_ns), self.arrivals
         since = packet.held_ns - waited_ns
         self.packets[packet.key] = Waiting(
-            packet.frame, packet.connection, packet.sender, packet.held_ns, since, place
+            packet.frame,
+            packet.connection,
+            packet.sender,
+            packet.held_ns,
+            since,
+            place,
+            tenant=packet.tenant,
         )
+        self.weights[packet.tenant] = packet.weight
         self.senders[packet.sender] += 1
         self._enter(packet.key)
         if len(self.ages) >= 2 * len(self.packets):
@@ -136,25 +159,43 @@ class PortTurns:
             self._enter(key)
 
     def reserve(self, key: bytes, now_ns: int) -> None:
-        """The packet that leaves next keeps its room until its handshake is complete."""
+        """The packet whose turn it is keeps its room until its handshake is complete."""
         self.reserved[key] = now_ns
-        heapq.heappop(self.order)
+
+    def has_turn(self, key: bytes) -> None:
+        """A packet has its turn, which counts for its tenant."""
+        tenant = self.packets[key].tenant
+        self.level = self.had[tenant]
+        self.had[tenant] += _TURN // self.weights[tenant]
 
     def _enter(self, key: bytes) -> None:
-        if len(self.order) >= 2 * len(self.packets):
-            packets = self.packets.items()
-            self.order = [(each.place, known) for known, each in packets if known not in self.reserved]
-            heapq.heapify(self.order)
+        entered = self.packets[key]
+        tenant = entered.tenant
+        if self._first_of(tenant) is None:
+            self.order[tenant] = []
+            self.had[tenant] = max(self.had.get(tenant, 0), self.level)
+        order = self.order[tenant]
+        if len(order) >= 2 * len(self.packets):
+            waiting = [(known, each) for known, each in self.packets.items() if each.tenant == tenant]
+            order[:] = [(each.place, known) for known, each in waiting if known not in self.reserved]
+            heapq.heapify(order)
         else:
-            heapq.heappush(self.order, (self.packets[key].place, key))
+            heapq.heappush(order, (entered.place, key))
 
     def first(self) -> bytes | None:
         """The packet that leaves next; None: none waits for its turn."""
-        while self.order:
-            place, key = self.order[0]
+        heads = [(tenant, self._first_of(tenant)) for tenant in list(self.order)]
+        ready = [(self.had[tenant], self.packets[key].place, key) for tenant, key in heads if key is not None]
+        return min(ready)[2] if ready else None
+
+    def _first_of(self, tenant: int) -> bytes | None:
+        order = self.order.get(tenant, [])
+        while order:
+            place, key = order[0]
             if key in self.packets and self.packets[key].place == place and key not in self.reserved:
                 return key
-            heapq.heappop(self.order)
+            heapq.heappop(order)
+        self.order.pop(tenant, None)
         return None
 
     def oldest(self) -> bytes | None:
@@ -206,7 +247,17 @@ class PortTurns:
                 return None
             self.sorted_ns = now_ns
             old = [key for key in self.packets if self._is_old(key, before_ns)]
-            self.last = sorted(old, key=lambda key: self.packets[key].place)
+            self.last = self._in_turn(old)
+
+    def _in_turn(self, keys: Iterable[bytes]) -> list[bytes]:
+        """Packets in the order in which they leave, if no others come."""
+        had = dict(self.had)
+        turns = []
+        for key in sorted(keys, key=lambda key: self.packets[key].place):
+            waiting = self.packets[key]
+            turns.append((had[waiting.tenant], waiting.place, key))
+            had[waiting.tenant] += _TURN // self.weights[waiting.tenant]
+        return [key for _, _, key in sorted(turns)]
 
     def _is_old(self, key: bytes, before_ns: int) -> bool:
         found = self.packets.get(key)

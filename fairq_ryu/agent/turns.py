@@ -9,7 +9,8 @@ agent (``bpf/turns.bpf.c``), and they wait here:
                             -> waits as a connection -> serve(): as above  -> its window opens
                        -> stop(): the port has no turns any more           -> leaves, or its window opens
 
-Those with an announced deadline leave first, the earliest first; then the others in order of arrival. The
+Those with an announced deadline leave first, the earliest first; then the others in order of arrival. Where
+the law shares by tenant, this is the order within a tenant, and tenants have turns by their weights. The
 deadline may become known while the packet waits. A retransmitted packet takes the place of the one that
 waits; one with another sequence number, which anybody may have sent, leaves at once. Bounded: at most
 ``capacity`` packets wait at a port, those of one sender's address in at most a quarter of these places. SYN
@@ -240,6 +241,7 @@ class Turns:
                 break
             done += 1
             waiting = state.packets[key]
+            state.has_turn(key)
             if room is not None and waiting.closed and not self._sink.is_open(key):
                 state.reserve(key, now_ns)
                 continue

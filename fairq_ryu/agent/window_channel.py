@@ -17,6 +17,7 @@ from fairq_ryu.channel import (
     deadlines,
     far_queues,
     flow_changes,
+    flow_priorities,
     flow_records,
     framing,
     hidden_queue,
@@ -148,6 +149,10 @@ def _set_tenants(session: Session, wanted: tenants.SetTenants) -> None:
     session.server.data.set_tenants(wanted, time.monotonic_ns())
 
 
+def _set_priorities(session: Session, wanted: list[flow_priorities.FlowPriority]) -> None:
+    session.server.data.set_priorities(wanted)
+
+
 def _tenant_states(session: Session, port: int) -> Iterable[bytes]:
     server = session.server
     ports = server.requested_ports(port)
@@ -200,6 +205,7 @@ _COMMANDS.add(waking.WAKE, _wake)
 _COMMANDS.add(recovery.SET, _set_recovery)
 _COMMANDS.add(deadlines.SET, _set_deadlines)
 _COMMANDS.add(tenants.SET, _set_tenants)
+_COMMANDS.add(flow_priorities.SET, _set_priorities)
 _COMMANDS.add(port_mode.SET, _set_port_mode)
 _COMMANDS.add(port_settings.REQUEST, _port_settings)
 _COMMANDS.add(far_queues.SET, _set_far_queues)

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
 from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.model import MOST_PRIORITY
 from fairq_ryu.tenants import (
     MOST_DSCP,
     MOST_HOSTS,
     MOST_PRIORITIES,
-    MOST_PRIORITY,
     MOST_TENANTS,
     MOST_WEIGHT,
     Network,
@@ -91,7 +91,7 @@ class TenantState(NamedTuple):
     """What a tenant has at a port, in the order of the wire. ``table``: the number of the table in force (0:
     none); ``flows`` that use their windows or are new; ``acks`` that met a share of the tenant, ``bytes`` of
     payload that they have acknowledged, and those of them, ``floored``, at which one segment for each flow
-    was more than the share; ``part_q16``: the share of the port then, in 65536ths; ``pool`` then, bytes.
+    was more than the share; ``part_q16``: the share of its windows then, in 65536ths; ``pool`` then, bytes.
     """
 
     table: int

@@ -1,4 +1,4 @@
-"""``fairq announce``: announces the size and the deadline of a flow, before it starts or while it runs."""
+"""``fairq announce``: announces size, deadline or priority of a flow, before it starts or while it runs."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def main(
     """Announce a flow and print the announcement as the controller has stored it. Returns 0; raises
     :class:`UserError` if the controller does not answer or refuses.
     """
-    if fields["size"] is None and fields["deadline"] is None:
-        raise UserError("there is nothing to announce", "give --size, --deadline or both")
+    if all(fields[name] is None for name in ("size", "deadline", "priority")):
+        raise UserError("there is nothing to announce", "give --size, --deadline or --priority")
     row = client.post(fields, url, client.read_token(token_file))
     print(json.dumps(row) if json_output else _sentence(row, fields))
     return 0
@@ -75,6 +75,8 @@ def _sentence(row: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
         parts.append(f"{fields['size']:,} bytes")
     if fields["deadline"] is not None:
         parts.append(f"within {fields['deadline']:g} s")
+    if fields["priority"] is not None:
+        parts.append(f"priority {fields['priority']}")
     flows = row.get("flows")
     has = "a flow that runs has it" if flows else "waits for the flow to start"
     return f"announcement {row['id']}: {', '.join(parts)}; {has}"

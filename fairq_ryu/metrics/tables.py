@@ -271,7 +271,7 @@ TENANTS = (
         "tenants, as the next five.",
         _TENANT,
     ),
-    Family("fairq_tenant_share_ratio", "gauge", "Part of the port that is the tenant's.", _TENANT),
+    Family("fairq_tenant_share_ratio", "gauge", "Part of the port's windows that is the tenant's.", _TENANT),
     Family("fairq_tenant_flows", "gauge", "Flows of the tenant that use their windows, or are new.", _TENANT),
     Family("fairq_tenant_acked_bytes_total", "counter", "Acknowledged payload of the tenant.", _TENANT),
     Family("fairq_tenant_acks_total", "counter", "ACKs that met a share of the tenant.", _TENANT),

@@ -16,7 +16,7 @@ export class TenantsTable {
         { name: "Tenant", words: true, text: (row) => row.tenant },
         { name: "Port", words: true, text: port },
         number("Goodput", "goodput_bps", rate, { help: "acknowledged payload in the last second or so" }),
-        number("Share", "share", percent, { help: "part of the port that is the tenant's" }),
+        number("Share", "share", percent, { help: "part of the port's windows that is the tenant's" }),
         number("Weight", "weight", count),
         number("Flows", "flows", count, { help: "flows that use their windows, or are new" }),
         number("Pool", "pool_bytes", bytes, { className: "narrow-off", help: "what its flows share" }),

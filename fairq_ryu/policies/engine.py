@@ -286,8 +286,16 @@ class PolicyEngine:
                 return None
         except Exception:  # a law of another package that fails here: what it uses is not known
             return None
-        names = ", ".join(dict.fromkeys(policy.name for policy in policies))
-        return f"the policy in force ({names}) ignores sizes and deadlines"
+        return f"the policy in force ({self._policy_names()}) ignores sizes and deadlines"
+
+    def priorities_ignored(self) -> str | None:
+        """Why announcing a priority has no effect: no policy shares by tenant. None if one does."""
+        if any(getattr(policy, "by_tenant", False) for policy in self.choice.policies):
+            return None
+        return f"the policy in force ({self._policy_names()}) ignores priorities: tenants uses them"
+
+    def _policy_names(self) -> str:
+        return ", ".join(dict.fromkeys(policy.name for policy in self.choice.policies))
 
     # State of the ports
 

@@ -20,6 +20,7 @@ def announcement_row(entry: Entry, now: float) -> dict[str, Any]:
         "dport": wanted.dport,
         "size": wanted.size,
         "deadline": wanted.deadline,
+        "priority": wanted.priority,
         "left": entry.left,
         "expires_s": round(max(0.0, entry.expires - now), 3) if entry.left else None,
         "vlan": wanted.vlan,

@@ -136,9 +136,12 @@ class AnnouncementsView:
         """Accept an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
         :class:`~fairq_ryu.rest.announcements.Declined` if no policy uses it.
         """
-        reason = self._windows.engine.announcements_ignored()
-        if reason is not None:
-            raise Declined(reason)
+        engine = self._windows.engine
+        reasons = [] if wanted.size is wanted.deadline is None else [engine.announcements_ignored()]
+        if wanted.priority is not None:
+            reasons.append(engine.priorities_ignored())
+        if reasons[0] is not None and None not in reasons:
+            raise Declined(reasons[0])
         now = time.monotonic()
         return announcement_row(self._windows.announce(wanted, now), now)
 

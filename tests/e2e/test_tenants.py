@@ -63,6 +63,25 @@ def test_a_weight_is_changed_while_it_runs(shared):
         rest(shared, "PUT", f"/v1/tenants/{name}", {"hosts": [shared[name].IP()], "weight": 1})
 
 
+def test_an_announced_priority_gives_a_flow_more_of_its_tenant(shared):
+    def first_gets_more():
+        before = [received(sink) for sink in shared.sinks["h2"]]
+        assert until(lambda: sum(map(received, shared.sinks["h2"])) - sum(before) > 4_000_000, 60)
+        first, *others = [received(sink) - was for sink, was in zip(shared.sinks["h2"], before, strict=True)]
+        return first > 2 * max(others)
+
+    assert not all(first_gets_more() for _ in range(2))
+    # The sinks of h1 have the ports before.
+    flow = {"src": shared["h2"].IP(), "dst": shared["r"].IP(), "dport": 5001 + FLOWS["h1"], "ttl": 3600}
+    row = rest(shared, "POST", "/v1/announcements", {**flow, "priority": 1000})
+    try:
+        assert len(row["flows"]) == 1
+        assert any(first_gets_more() for _ in range(3))
+        assert any(0.5 < ratio(shared) < 2 for _ in range(3)), "nothing changes for the other tenant"
+    finally:
+        rest(shared, "DELETE", f"/v1/announcements/{row['id']}")
+
+
 def test_the_controller_shows_what_each_tenant_has(shared):
     def rows():
         return {row["name"]: row for row in rest(shared, "GET", "/v1/tenants")["tenants"]}

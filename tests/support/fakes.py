@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ryu.ofproto import ofproto_parser
@@ -17,6 +18,7 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import ALL, Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes, Chunk, ChunkFlags
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.flow_records import FlowRecord, encode_reply
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
@@ -135,6 +137,7 @@ class FakeDatapath:
         self.queue_laws: dict[int, tuple[int, Any, int]] = {}
         self.queue_law_states: dict[int, Any] = {}
         self.tenants: list[tuple[SetTenants, int]] = []
+        self.priorities: list[list[FlowPriority]] = []
         self.tenant_states_: list[TenantState] = []
         self.frames: list[tuple[int, bytes]] = []  # sent, with their ports
         self.full: set[int] = set()  # ports that take no frame
@@ -261,6 +264,9 @@ class FakeDatapath:
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         self.deadlines.append((flow, deadline_ns, now_ns))
+
+    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+        self.priorities.append(list(wanted))
 
     def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
         if self.failure is not None:

@@ -32,6 +32,8 @@ _U32 = (
     "fq_host_tenant_window",
     "fq_host_tenants_pool",
     "fq_host_whole_segments",
+    "fq_host_tenant_time",
+    "fq_host_tenant_weighs",
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
@@ -185,6 +186,41 @@ def test_priorities_by_port_and_by_dscp(switch: Switch) -> None:
     assert granted(switch, high, low, marked6) == [10, 5, 15]
 
 
+@pytest.mark.parametrize(("host", "other"), [("10.0.1.1", "10.0.1.2"), ("fd00:1::5", "fd00:1::6")])
+def test_an_announced_priority_comes_before_that_of_a_port(switch: Switch, host: str, other: str) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    tenants(switch, {BLUE: 1, RED: 1}, priorities=Priorities({443: 200}))
+    high, low = flow(switch, host, dport=443), flow(switch, other)
+    assert granted(switch, high, low) == [40, 20]
+    switch.datapath.set_priorities([FlowPriority(high.data_key, 100)])
+    assert granted(switch, high, low) == [30, 30]
+    switch.datapath.set_priorities([FlowPriority(low.data_key, 200)])
+    assert granted(switch, high, low) == [20, 40]
+    # That of the other direction is another one.
+    switch.datapath.set_priorities([FlowPriority(each.data_key, None) for each in (high, low)])
+    switch.datapath.set_priorities([FlowPriority(low.ack_key, 900)])
+    assert granted(switch, high, low) == [40, 20]
+
+
+def test_whose_turn_a_handshake_takes(switch: Switch) -> None:
+    def owner(host: str) -> tuple[int, int]:
+        address = ipaddress.ip_address(host)
+        ifindex = switch.ports[PORT].ifindex
+        return switch.datapath.window.tenant_of(ifindex, address.version, address.packed.rjust(16, b"\0"))
+
+    install(switch, FAIRQ, pool=POOL)
+    tenants(switch, {BLUE: 2, RED: 3})
+    hosts = ("10.0.1.1", "10.0.1.200", "10.0.2.9", "10.0.7.1", "fd00:1::5", "fd00:2::5")
+    assert [owner(host) for host in hosts] == [(BLUE, 2), (RED, 3), (RED, 3), (0, 1), (BLUE, 2), (0, 1)]
+    tenants(switch, {0: 5, BLUE: 2})
+    assert [owner(host) for host in hosts[1:3]] == [(BLUE, 2), (0, 5)]
+    install(switch, FairQLaw(), pool=POOL)
+    assert owner("10.0.1.1") == (0, 1), "the law does not share by tenant"
+    install(switch, FAIRQ, pool=POOL)
+    tenants(switch, {BLUE: 2}, lease=0)
+    assert owner("10.0.1.1") == (0, 1), "the lease has ended"
+
+
 def test_las_shares_out_the_part_of_a_tenant(switch: Switch) -> None:
     install(switch, LAS, pool=POOL // 2)
     one, young, old = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.1.2"))
@@ -205,6 +241,50 @@ def test_acknowledged_bytes_are_counted_for_the_tenant(switch: Switch) -> None:
         each.data(size)
         each.ack(ack=each.client_isn + 1 + size)
     assert {tenant: state.bytes for tenant, state in states(switch).items()} == {BLUE: 1000, RED: 300}
+
+
+def send(each: Connection, wait: float = 0.0, again: bool = False) -> None:
+    """Twelve segments, acknowledged ``wait`` seconds later; ``again``: the last leaves twice."""
+    sent = [{"payload": MSS, "seq": each.client_isn + 1 + i * MSS} for i in range(12)]
+    each.granted()
+    for what in sent:
+        each.data(**what)
+    time.sleep(wait)
+    if again:
+        each.data(**sent[-1])
+    each.ack(ack=each.client_isn + 1 + 12 * MSS)
+
+
+def twice(switch: Switch, *flows: Connection) -> list[int]:
+    """Windows, when the times of all tenants are known, and then what these weigh."""
+    granted(switch, *flows)
+    return granted(switch, *flows)
+
+
+def test_a_tenant_whose_bytes_are_under_way_for_longer_has_larger_windows(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    one, late = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    send(one)
+    send(late, wait=0.3)
+    assert twice(switch, one, late) == [20, 40]
+
+
+def test_waiting_for_a_retransmission_makes_no_window_larger(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    late, lost = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    send(lost, wait=0.3, again=True)
+    send(late, wait=0.3)
+    assert twice(switch, late, lost) == [40, 20]
+
+
+def test_a_sender_that_completes_its_handshake_late_has_no_larger_windows(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    late, slow = flow(switch, "10.0.1.1"), flow(switch, "10.0.2.1")
+    time.sleep(0.5)
+    slow.data(0)  # the ACK that completes the handshake
+    send(slow)
+    send(late, wait=0.3)
+    assert twice(switch, late, slow) == [40, 20]
 
 
 def test_a_broken_floor_is_counted(switch: Switch) -> None:

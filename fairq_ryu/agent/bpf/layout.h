@@ -285,6 +285,8 @@ struct fq_dir {
 	__u8 pad3;
 	__u32 asked_tsval; /* TSval of the other direction, whose echo is awaited */
 	__u32 asked_us;    /* when that left, ns >> 10; 0: no answer is awaited (round_trips.h) */
+	__u32 under_way_us; /* what it has under way is counted for its tenant until then, ns >> 10; 0: not yet */
+	__u32 pad4;
 	struct fq_round round;
 };
 
@@ -445,6 +447,8 @@ struct fq_tenant {
 	__u32 pad;
 };
 
+#define FQ_MOST_ANNOUNCED 16384 /* flows with priorities of their own */
+
 /* A tenant at a port or far queue. */
 struct fq_tenant_key {
 	__u32 slot;
@@ -463,9 +467,12 @@ struct fq_tenant_port {
 	__u64 acks;    /* that met a share of this tenant */
 	__u64 bytes;   /* payload that these ACKs have acknowledged */
 	__u64 floored; /* of these, ACKs at which one segment for each flow was more than the share */
-	__u64 last_ns;  /* the last of them */
-	__u32 part_q16; /* its share of the port then, << 16 */
-	__u32 pool;     /* ... bytes */
+	__u64 under_way; /* of late: bytes of flows that use their windows, times how long each was under way, ns >> 10 */
+	__u64 moved;     /* ... and how many these bytes are */
+	__u64 halved_ns; /* when both were halved last */
+	__u64 last_ns;   /* of the ACKs, the last */
+	__u32 part_q16;  /* its share of the pool then, << 16 */
+	__u32 pool;      /* ... bytes */
 };
 
 /* The tenants of a port or far queue, by slot: written by the programs only. */
@@ -473,8 +480,10 @@ struct fq_port_tenants {
 	__u64 present; /* bit n: tenant n has an fq_tenant_port here; the agent clears it with the port */
 	__u64 worked_ns; /* when the next were worked out */
 	__u64 active;    /* bit n: tenant n has flows that use their windows */
-	__u32 weights;   /* W: sum of the weights of these */
+	__u32 weights;   /* W: sum of what these weigh */
 	__u32 pool;      /* that the tenants share, bytes */
+	__u32 shortest; /* of these, the least time that bytes are under way, ns >> 10; 0: not known */
+	__u32 pad;
 };
 
 /* The settings of a host's shim (shim.bpf.c), written by its process; one entry, index 0. */

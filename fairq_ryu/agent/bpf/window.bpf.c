@@ -156,7 +156,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		if (peer->flags & FQ_SEQ && own->flags & FQ_ACK)
 			s.flight = peer->seq_next - own->ack;
 		if (cfg->tenants && s.payload)
-			note_dscp(&s, own);
+			tenant_data_leaves(&s, own, peer);
 		if (cfg->flow_laws && s.payload && !copy)
 			law_flow_leaves(skb, &s, own, peer);
 		proves = (own->flags & (FQ_KNOWN | FQ_ACK)) == FQ_KNOWN;

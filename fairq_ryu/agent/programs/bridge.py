@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from fairq_ryu.agent import layout
@@ -29,6 +29,7 @@ from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.channel.tenants import SetTenants, TenantState
@@ -205,6 +206,10 @@ class BridgePrograms(BridgePorts):
     def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
         """Set the tenants of the host, or renew their lease. Raises :class:`BpfError`."""
         self.window.set_tenants(wanted, now_ns)
+
+    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+        """Set or remove the priorities of flows within their tenants. Raises :class:`BpfError`."""
+        self.window.set_priorities(wanted)
 
     def tenant_states(self, port: int) -> list[TenantState]:
         """What the tenants have at a port."""

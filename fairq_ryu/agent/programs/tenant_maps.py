@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, Map
+from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants
 from fairq_ryu.tenants import Network
 
@@ -45,10 +47,14 @@ class TenantMaps:
         self._owners = loaded.map("tenant_owners", layout.fq_owner_key, c_uint32)
         self._tenants = loaded.map("tenants", c_uint32, layout.fq_tenant)
         self._priorities = loaded.map("priorities", c_uint32, c_uint32)
+        self._announced = loaded.map("announced_priorities", layout.fq_flow_key, c_uint32)
         self._ports = loaded.map("tenant_ports", layout.fq_tenant_key, layout.fq_tenant_port)
         self.port_tenants = loaded.map("port_tenants", c_uint32, layout.fq_port_tenants)
         self._bucket_ns = bucket_ns
         self._table: SetTenants | None = None
+        # By IP version, the lengths of prefixes, the longest first; and by these and its bits, each tenant.
+        self._lengths: dict[int, list[int]] = {}
+        self._by_network: dict[tuple[int, int, int], int] = {}
         self.number = 0
         """Of the table, as the programs know it; 0: there was none yet."""
         self.expires_ns = 0
@@ -68,9 +74,34 @@ class TenantMaps:
         if before is None or _content(before) != _content(wanted):
             self._table = None
             self._write(wanted)
-            self.number = self.number % _NUMBERS + 1
+            self._look_again()
+        if self._table is None:
+            self._by_network = {_prefix(network): tenant for network, tenant in wanted.owners.items()}
+            lengths = {(version, bits) for version, bits, _ in self._by_network}
+            self._lengths = {
+                family: sorted((bits for version, bits in lengths if version == family), reverse=True)
+                for family in (4, 6)
+            }
         self._table = wanted
         self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
+
+    def set_priorities(self, wanted: Iterable[FlowPriority]) -> None:
+        """Set or remove the priorities of flows; the caller writes ``number`` then. Raises
+        :class:`BpfError`.
+        """
+        try:
+            for flow, priority in wanted:
+                key = flow_key(flow, directed=True)
+                if priority is None:
+                    self._announced.delete(key)
+                else:
+                    self._announced.set(key, c_uint32(priority))
+        finally:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        """Flows look up tenant and priority with their next ACK."""
+        self.number = self.number % _NUMBERS + 1
 
     def _write(self, wanted: SetTenants) -> None:
         for number in range(_TENANTS):
@@ -81,6 +112,18 @@ class TenantMaps:
         by_key = dict(wanted.priorities.ports)
         by_key |= {_OF_DSCP | dscp: priority for dscp, priority in wanted.priorities.dscp.items()}
         _replace(self._priorities, c_uint32, {bytes(c_uint32(key)): each for key, each in by_key.items()})
+
+    def owner(self, family: int, address: bytes) -> tuple[int, int]:
+        """The tenant of a host, and its weight; ``address`` as in the key of a flow."""
+        if not self.in_force or self._table is None:
+            return 0, 1
+        width = 32 if family == 4 else 128
+        number = int.from_bytes(address, "big")
+        for bits in self._lengths[family]:
+            tenant = self._by_network.get((family, bits, number >> (width - bits)))
+            if tenant is not None:
+                return tenant, self._table.weights[tenant]
+        return 0, self._table.weights.get(0, 1)
 
     def clear(self, slot: int) -> None:
         """A slot is free: nothing is left of the tenants there."""
@@ -108,6 +151,11 @@ class TenantMaps:
                         setattr(state, name, getattr(state, name) + getattr(before.state, name))
                 found[tenant] = TenantCounts(tenant, flows, state)
         return [found[tenant] for tenant in sorted(found)]
+
+
+def _prefix(network: Network) -> tuple[int, int, int]:
+    bits = network.prefixlen
+    return network.version, bits, int(network.network_address) >> (network.max_prefixlen - bits)
 
 
 def _content(table: SetTenants) -> tuple[Any, ...]:

@@ -211,7 +211,10 @@ class TurnProgram(FilterProgram):
         key, sender = held.key, bytes(held.key.hi_addr if held.key.dir else held.key.lo_addr)
         own = bytes(key)
         key.dir = 0
-        self._packets.append(HeldPacket(held.ifindex, own, bytes(key), sender, completed(frame), held.ns))
+        tenant, weight = self._window.tenant_of(held.ifindex, key.family, sender)
+        self._packets.append(
+            HeldPacket(held.ifindex, own, bytes(key), sender, completed(frame), held.ns, tenant, weight)
+        )
 
     def send(self, port: int, frame: bytes, waited_ns: int, closed: bool = False) -> None:
         """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it.

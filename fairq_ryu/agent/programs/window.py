@@ -27,6 +27,7 @@ from fairq_ryu.agent.tc import EGRESS, INGRESS, OwnFilter
 from fairq_ryu.agent.tx_queues import tx_queue_id
 from fairq_ryu.agent.unanswered_flows import Unanswered
 from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants
 from fairq_ryu.model import FlowKey, SegmentState, WindowRule
 
@@ -34,6 +35,7 @@ _ZERO = c_uint32(0)
 # By where they are attached, and for ports with several transmit queues. Most bridges need only the first.
 _PROGRAMS = {EGRESS: "fq_egress", INGRESS: "fq_delivered"}
 _WITH_QUEUES = "fq_egress_queues"
+_BY_TENANT = layout.CONSTANTS["FQ_LAW_TENANTS"]
 HERITAGE = ("config", "flows", "silent")
 """The maps that an agent takes over from one that has died: layout, connections, silent connections."""
 
@@ -403,10 +405,26 @@ class WindowProgram(FilterProgram):
         finally:
             self._write_config()
 
+    def set_priorities(self, wanted: Iterable[FlowPriority]) -> None:
+        """Set or remove the priorities of flows within their tenants. Raises :class:`BpfError`."""
+        try:
+            self._tenants.set_priorities(wanted)
+        finally:
+            self._write_config()
+
     @property
     def tenants_in_force(self) -> int:
         """The controller's number of the table of tenants; 0: none is in force."""
         return self._tenants.in_force
+
+    def tenant_of(self, ifindex: int, family: int, address: bytes) -> tuple[int, int]:
+        """The tenant of a host at a port or far queue, and its weight; ``address`` as in the key of a flow.
+        Where the law does not share by tenant, all hosts are of one.
+        """
+        law = self.port_laws.get(c_uint32(self.slots[ifindex])) if ifindex in self.slots else None
+        if law is None or not law.law.flags & _BY_TENANT:
+            return 0, 1
+        return self._tenants.owner(family, address)
 
     def tenant_counts(self, ifindex: int) -> list[TenantCounts]:
         """What the tenants have at a port, or at a far queue, by its id."""

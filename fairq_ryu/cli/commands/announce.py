@@ -7,7 +7,7 @@ import argparse
 from fairq_ryu.cli.commands import options
 
 NAME = "announce"
-HELP = "announce the size and the deadline of a flow to the controller"
+HELP = "announce the size, deadline or priority of a flow to the controller"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         metavar="SECONDS",
         help="counted from the start of the flow, for example 0.8 or 300ms",
+    )
+    parser.add_argument(
+        "--priority", type=int, metavar="N", help="share within its tenant, in proportion (usual: 100)"
     )
     parser.add_argument(
         "--ttl", type=seconds, metavar="SECONDS", help="time within which the flow must start (default: 60)"
@@ -43,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from fairq_ryu import client
     from fairq_ryu.cli import announce as announcing
 
-    names = ("src", "dst", "sport", "dport", "size", "deadline", "ttl", "count", "vlan")
+    names = ("src", "dst", "sport", "dport", "size", "deadline", "priority", "ttl", "count", "vlan")
     values = {name: getattr(args, name) for name in names}
     url = client.address(args.url)
     return announcing.main(values, url, json_output=args.json, token_file=args.token_file)

@@ -19,6 +19,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import (
     deadlines,
+    flow_priorities,
     flowmod,
     hidden_queue,
     oxm,
@@ -215,6 +216,13 @@ class AgentLink:
         """Let the handshakes of connections have their turns by these deadlines."""
         parts = _parts(wanted, deadlines.MAX_CONNECTIONS)
         return [deadlines.set_deadlines(self.datapath, part) for part in parts]
+
+    # Tenants
+
+    def set_priorities(self, wanted: Sequence[flow_priorities.FlowPriority]) -> list[Message]:
+        """Let flows have shares by these priorities within their tenants."""
+        parts = _parts(wanted, flow_priorities.MAX_FLOWS)
+        return [flow_priorities.set_priorities(self.datapath, part) for part in parts]
 
     # Segments that the agent sends by itself
 

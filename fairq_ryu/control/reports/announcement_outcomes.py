@@ -166,7 +166,7 @@ class Outcomes:
             each.acked = record.acked
             if ended:
                 self._wait(flow, now + PATIENCE)
-        size, deadline = each.announcement
+        size, deadline, _ = each.announcement
         if (each.acked or each.sent) if size is None else each.acked >= size:
             # All bytes had arrived when the last segment left, or before.
             in_time = size is not None and deadline is not None and last_segment_at <= deadline

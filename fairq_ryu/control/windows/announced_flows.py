@@ -1,9 +1,10 @@
 """Announced flows: the announcements of applications and of the configuration, matched to connections.
 
-An announcement gives the size and the deadline of a flow. It is assigned to a connection when that starts, or
-at once if it runs already; the policies of the flow's ports are informed, and its outcome is reported.
-Returns rule changes and sends nothing; connections with other deadlines than before are noted for the turns
-of their handshakes (:mod:`~fairq_ryu.control.windows.turn_deadlines`).
+An announcement gives the size, the deadline or the priority of a flow. It is assigned to a connection when
+that starts, or at once if it runs already; the policies of the flow's ports are informed, and its outcome is
+reported. Returns rule changes and sends nothing; connections with other deadlines than before are noted for
+the turns of their handshakes (:mod:`~fairq_ryu.control.windows.turn_deadlines`), and flows with other
+priorities for the agents (:mod:`~fairq_ryu.control.windows.flow_priorities`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from fairq_ryu.control.reports.announcement_outcomes import Assignment
 from fairq_ryu.control.reports.event_reporter import EventReporter
+from fairq_ryu.control.windows.flow_priorities import FlowPriorities
 from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.control.windows.turn_deadlines import TurnDeadlines
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
@@ -31,10 +33,11 @@ class AnnouncedFlows(WindowPart):
         flows: FlowTable,
         reporter: EventReporter,
         turns: TurnDeadlines,
+        priorities: FlowPriorities,
     ) -> None:
         self.announcements = announcements
         self._engine = engine
-        self._turns = turns
+        self._turns, self._priorities = turns, priorities
         self._flows = flows
         self._reporter = reporter
         self._used: bool | None = None  # does a policy use announcements? None: not known yet
@@ -59,6 +62,7 @@ class AnnouncedFlows(WindowPart):
         announced = self.announcements.flow_started(key, opener, since, now)
         if announced is None:
             return []
+        self._priorities.changed(key, announced)
         changes = self._engine.announced(event.port, key, announced, now)
         self._reporter.deadline(key, announced.deadline)
         if announced.deadline is not None:
@@ -74,18 +78,23 @@ class AnnouncedFlows(WindowPart):
         if self._reporter.outcomes:
             self._reporter.outcomes.left(key, other, now)
         if other is not None and other.ports_reused and other.since == now:
-            self.announcements.flow_ended(key)
+            self._ended(key)
 
     def connection_over(self, key: FlowKey) -> None:
         """A connection has ended, or is not counted any more."""
         for each in (key, key.reversed):
-            self.announcements.flow_ended(each)
+            self._ended(each)
+
+    def _ended(self, flow: FlowKey) -> None:
+        self.announcements.flow_ended(flow)
+        self._priorities.changed(flow, None)
 
     def changed(self, changes: Iterable[AnnouncementChange], now: float) -> Iterator[list[RuleChange]]:
         """Announcements have been assigned to flows or taken from them. Returns the rules of one port at a
         time; they are to be sent before the next.
         """
         for flow, announcement in changes:
+            self._priorities.changed(flow, announcement)
             connection = self._flows.get(flow)
             if connection is not None:
                 for port in connection.directions[flow].ports:

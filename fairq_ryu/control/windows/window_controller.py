@@ -20,6 +20,7 @@ from fairq_ryu.control.reports.announcement_outcomes import Counted
 from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.windows.announced_flows import AnnouncedFlows
 from fairq_ryu.control.windows.far_orders import FarOrders
+from fairq_ryu.control.windows.flow_priorities import FlowPriorities
 from fairq_ryu.control.windows.inventory import Inventory
 from fairq_ryu.control.windows.law_needs import LawNeeds
 from fairq_ryu.control.windows.loss_recovery import LossRecovery
@@ -81,7 +82,10 @@ class WindowController:
         self.mode_changes = ModeChanges(self.modes, self.engine, self.links, self.recovery, self._send)
         announcements = Announcements(config.services())
         self._turns = TurnDeadlines(announcements, flows, self.links)
-        self._announced = AnnouncedFlows(announcements, self.engine, flows, self._reporter, self._turns)
+        self._priorities = FlowPriorities(self.engine, self.links)
+        self._announced = AnnouncedFlows(
+            announcements, self.engine, flows, self._reporter, self._turns, self._priorities
+        )
         self._ungoverned = UngovernedPorts(log)
         self.far_orders = FarOrders(self.links)
         self.uplinks = UplinkShares(config.uplinks(), self.links, self.lease)
@@ -284,8 +288,10 @@ class WindowController:
     # Tenants
 
     def tend_tenants(self, now: float) -> None:
-        """Send agents the tenants, where they have changed or their lease is to be renewed."""
-        for link, messages in self.tenants.due(now):
+        """Send agents the tenants, where they have changed or their lease is to be renewed, and then what has
+        changed of the announced priorities of flows.
+        """
+        for link, messages in (*self.tenants.due(now), *self._priorities.due()):
             link.send(messages)
 
     # Announcements

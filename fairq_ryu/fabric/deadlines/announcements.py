@@ -1,8 +1,8 @@
 """The announcements of applications and the configured services, and the flows to which they apply.
 
 Pure. An announcement names a direction of a connection (``src`` sends the data) with its size, its deadline
-or both. With a source port it is for that one flow. Without a source port it is for ``count`` flows that
-start within its ``ttl``, first of all a running flow that started at most ``ttl`` ago. A flow has one
+or its priority. With a source port it is for that one flow. Without one it is for ``count`` flows that start
+within its ``ttl``, first of all a running flow that started at most ``ttl`` ago. A flow has one
 announcement at a time. Precedence: an application's announcement with source port, then one without, then a
 service; of both kinds first one that names the flow's VLAN, then one that names none and is for flows of any.
 
@@ -159,8 +159,9 @@ class Announcements:
 
     def _resolve(self, flow: FlowKey, running: _Running, entry: Entry | None) -> Announcement | None:
         if entry is not None:
-            size, deadline = entry.request.size, entry.request.deadline
-            return Announcement(size, None if deadline is None else running.started + deadline)
+            wanted = entry.request
+            deadline = None if wanted.deadline is None else running.started + wanted.deadline
+            return Announcement(wanted.size, deadline, wanted.priority)
         for service in self._services:
             # The port of a client may by chance be equal to the port of a service.
             wrong_way = running.opener is not None and service.to_server != (flow == running.opener)

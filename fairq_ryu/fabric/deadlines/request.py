@@ -6,6 +6,8 @@ import ipaddress
 import math
 from dataclasses import KW_ONLY, dataclass
 
+from fairq_ryu.model import MOST_PRIORITY
+
 DEFAULT_TTL = 60.0
 MAX_SIZE = 1 << 62
 MAX_SECONDS = 86400.0
@@ -15,9 +17,9 @@ MAX_VLAN = 4095
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The contents of an announcement, checked: ``size`` in bytes, ``deadline`` in seconds after the
-    flow's start, ``ttl`` in seconds; ``vlan`` 0: the flow is in no VLAN, None: it may be in any. Raises
-    ValueError with the reason.
+    """The contents of an announcement, checked: ``size`` in bytes, ``deadline`` in seconds after the flow's
+    start, ``priority`` within its tenant, ``ttl`` in seconds; ``vlan`` 0: the flow is in no VLAN, None: it
+    may be in any. Raises ValueError with the reason.
     """
 
     src: str
@@ -27,6 +29,7 @@ class Request:
     sport: int | None = None
     size: int | None = None
     deadline: float | None = None
+    priority: int | None = None
     ttl: float = DEFAULT_TTL
     count: int = 1
     vlan: int | None = None
@@ -42,12 +45,14 @@ class Request:
             _whole("sport", self.sport, 65535)
         if self.vlan is not None:
             _whole("vlan", self.vlan, MAX_VLAN, least=0)
-        if self.size is None and self.deadline is None:
-            raise ValueError("neither size nor deadline is given: there is nothing to announce")
+        if self.size is None and self.deadline is None and self.priority is None:
+            raise ValueError("no size, deadline or priority is given: there is nothing to announce")
         if self.size is not None:
             _whole("size", self.size, MAX_SIZE)
         if self.deadline is not None:
             _seconds("deadline", self.deadline)
+        if self.priority is not None:
+            _whole("priority", self.priority, MOST_PRIORITY)
         _seconds("ttl", self.ttl)
         _whole("count", self.count, MAX_COUNT)
         if self.sport is not None and self.count != 1:

@@ -109,7 +109,7 @@ class GifTable:
         """An announcement of a flow; None withdraws it. An unknown flow changes nothing."""
         entry = self._entries.get(flow)
         if entry is not None:
-            entry.size, entry.deadline = announcement or (None, None)
+            entry.size, entry.deadline, _ = announcement or Announcement(None, None)
             entry.announced_at = now
 
     def progressed(self, flow: FlowKey, progress: FlowProgress, now: float) -> None:

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, Stri
 
 from fairq_ryu.fabric.deadlines.request import DEFAULT_TTL, MAX_COUNT, MAX_SECONDS, MAX_SIZE, MAX_VLAN
 from fairq_ryu.far_queue import LEAST_SHARE, SHARE
+from fairq_ryu.model import MOST_PRIORITY, PRIORITY
 from fairq_ryu.rest.schema.base import Address, Digits, PortText, RequestModel, Whole, described
 from fairq_ryu.rest.schema.rows import State
 from fairq_ryu.rest.schema.state import EventKind
@@ -88,7 +89,7 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS, allow_inf_nan=False)]
 
 
 class AnnouncementRequest(_RequestBody):
-    """The announcement of a flow by an application. `size`, `deadline` or both are needed."""
+    """The announcement of a flow by an application. It has a `size`, a `deadline` or a `priority`."""
 
     src: Address = described("IP address that sends the data")
     dst: Address = described("IP address that receives it")
@@ -101,6 +102,9 @@ class AnnouncementRequest(_RequestBody):
     )
     deadline: Seconds | None = described(
         "time by which all data should have arrived, counted from the start of the flow", "s", default=None
+    )
+    priority: Annotated[StrictInt, Field(ge=1, le=MOST_PRIORITY), Whole] | None = described(
+        f"share of the flow within its tenant, in proportion; usual is {PRIORITY}", default=None
     )
     ttl: Seconds | None = described(
         f"time within which the flow must start; default {DEFAULT_TTL:g}", "s", default=None

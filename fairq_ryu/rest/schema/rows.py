@@ -326,6 +326,7 @@ class AnnouncementRow(Row):
     dport: TcpPort = described("TCP port of `dst`")
     size: Count | None = described("size of the flow; null: not announced", "bytes")
     deadline: Span | None = described("deadline, counted from the start of the flow; null: none", "s")
+    priority: Count | None = described("priority within its tenant; null: not announced")
     left: Count = described("number of flows to which it can still be assigned")
     expires_s: Span | None = described(
         "time during which it can still be assigned; null: it cannot be assigned any more", "s"
@@ -343,7 +344,7 @@ class TenantPortRow(Row):
     flows: Count = described("number of flows of the tenant that use their windows, or are new")
     goodput_bps: Count = described("acknowledged payload in the last second or so", "bit/s")
     share: Annotated[float, Field(ge=0, le=1)] = described(
-        "part of the port that is the tenant's; 0: it sends nothing"
+        "part of the port's windows that is the tenant's; 0: it sends nothing"
     )
     pool_bytes: Count = described("part of the pool of the port, which its flows share", "bytes")
     bytes: Count = described("payload that was acknowledged since the agent began", "bytes")

@@ -127,6 +127,54 @@ def test_announced_deadlines_come_first_and_the_earliest_before_all(sink: Sink) 
     assert sink.frames == [b"c", b"b", b"e", b"a", b"d"]
 
 
+def of_tenants(made: Turns, arrivals: str, weights: dict[str, int]) -> None:
+    """A letter for each packet: whose it is, in the order of their arrival."""
+    numbers = {letter: number for number, letter in enumerate(weights, 1)}
+    for number, letter in enumerate(arrivals, 1):
+        name = b"%d" % number
+        held = HeldPacket(1, name, name, name, letter.encode(), 0, numbers[letter], weights[letter])
+        made.arrived(held, 0)
+
+
+def leave(made: Turns, sink: Sink) -> str:
+    sink.rooms[1] = EMPTY
+    made.serve(MS)
+    return b"".join(sink.frames).decode()
+
+
+def test_the_volley_of_a_tenant_does_not_make_others_wait(sink: Sink) -> None:
+    made = turns(sink)
+    of_tenants(made, "bbbbbbbba", {"a": 1, "b": 1})
+    assert leave(made, sink) == "babbbbbbb"
+
+
+def test_tenants_have_turns_by_weight_and_each_in_its_own_order(sink: Sink) -> None:
+    made = turns(sink)
+    of_tenants(made, "a" * 4 + "b" * 6, {"a": 1, "b": 3})
+    assert leave(made, sink) == "abbbabbbaa"
+
+
+def test_a_tenant_that_begins_to_wait_has_no_claim_from_before(sink: Sink) -> None:
+    made = turns(sink)
+    of_tenants(made, "bbbb", {"a": 1, "b": 1})
+    leave(made, sink)
+    sink.rooms[1] = FULL
+    of_tenants(made, "bbbaaa", {"a": 1, "b": 1})
+    sink.left.clear()
+    assert leave(made, sink) in ("bababa", "ababab")
+
+
+def test_deadlines_are_an_order_within_a_tenant(sink: Sink) -> None:
+    made = turns(sink)
+    for name, tenant, deadline in ((b"a", 1, None), (b"b", 1, 50), (b"c", 2, 90), (b"d", 1, None)):
+        if deadline is not None:
+            made.set_deadline(name, deadline, 0)
+        made.arrived(packet(name)._replace(tenant=tenant), 0)
+    sink.rooms[1] = EMPTY
+    made.serve(MS)
+    assert sink.frames == [b"b", b"c", b"a", b"d"]
+
+
 def test_a_deadline_that_becomes_known_moves_what_waits_already(sink: Sink) -> None:
     made = turns(sink)
     for name in (b"a", b"b", b"c", b"d"):
@@ -190,7 +238,7 @@ def test_many_changes_of_a_deadline_take_no_memory(sink: Sink) -> None:
         arrive(made, name)
     for number in range(1000):
         made.set_deadline(b"b", number, number)
-        assert len(made._ports[1].order) <= 6
+        assert len(made._ports[1].order[0]) <= 6
     sink.rooms[1] = EMPTY
     made.serve(MS)
     assert sink.frames == [b"b", b"a", b"c"]
@@ -342,7 +390,7 @@ def test_what_has_left_late_takes_no_memory(sink: Sink) -> None:
     for number in range(100):
         arrive(made, b"%d" % number, number * 1000 * MS)
         made.serve((number + 1) * 1000 * MS)
-    assert made.counts(1).late == 100 and len(made._ports[1].order) <= 2
+    assert made.counts(1).late == 100 and sum(map(len, made._ports[1].order.values())) <= 2
 
 
 def test_one_call_does_not_hold_up_the_agent(sink: Sink) -> None:

@@ -9,10 +9,12 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
-from fairq_ryu.channel import framing, tenants
+from fairq_ryu.channel import flow_priorities, framing, tenants
+from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from tests.support.agent_peer import Peer, bad_request, role
 from tests.support.fakes import DATAPATH, FakeDatapath
+from tests.support.flownet import KEY
 
 NET = ipaddress.ip_network("10.0.1.0/24")
 TABLE = SetTenants(3, 2000, {1: 2}, {NET: 1})
@@ -53,10 +55,18 @@ def test_a_malformed_table_is_refused(peer, data):
     assert not data.tenants
 
 
-def test_a_slave_sets_no_tenants(peer, data):
+def test_priorities_of_flows_are_set_together(peer, data):
+    wanted = [FlowPriority(KEY, 400), FlowPriority(KEY.reversed, None)]
+    assert peer.ask(flow_priorities.set_priorities(DATAPATH, wanted)) == []
+    assert data.priorities == [wanted]
+
+
+def test_a_slave_sets_no_tenants_and_no_priorities(peer, data):
     role(peer, ofp.OFPCR_ROLE_SLAVE)
     assert peer.refusal(tenants.set_tenants(DATAPATH, TABLE)) == bad_request("IS_SLAVE")
-    assert not data.tenants
+    wanted = flow_priorities.set_priorities(DATAPATH, [FlowPriority(KEY, 400)])
+    assert peer.refusal(wanted) == bad_request("IS_SLAVE")
+    assert not data.tenants and not data.priorities
 
 
 def test_what_the_kernel_refuses_is_refused(peer, data):

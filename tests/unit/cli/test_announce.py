@@ -117,6 +117,13 @@ def test_all_options_and_fields_are_passed(controller, run):
     assert ":5001, VLAN 10, 65,536 bytes" in out
 
 
+def test_a_priority_is_announced(controller, run):
+    _, out, _ = run(*FLOW, "--priority", "400")
+    (entry,) = controller.table.listed(0.0)
+    assert entry.request == Request(A, B, 5001, priority=400)
+    assert ":5001, priority 400; " in out
+
+
 def test_a_flow_that_runs(controller, run):
     flow = FlowKey("fe80::2", "fe80::1", 40002, 5001)
     controller.table.flow_started(flow, flow, 0.0, 0.0)
@@ -142,7 +149,8 @@ def test_a_refusal_of_the_controller_is_shown(controller, run):
 def test_nothing_to_announce(run):
     code, _, err = run(*FLOW)
     assert code == 2
-    assert err == "fairq announce: there is nothing to announce. Remedy: give --size, --deadline or both\n"
+    remedy = "give --size, --deadline or --priority"
+    assert err == f"fairq announce: there is nothing to announce. Remedy: {remedy}\n"
 
 
 def test_no_controller(run):

@@ -85,3 +85,22 @@ def test_an_announcement_is_declined_or_taken():
     with pytest.raises(Declined, match="fairq"):
         view.announce(WANTED)
     assert len(site.windows.announcements) == 1
+
+
+PRIORITY = Request(WANTED.src, WANTED.dst, 80, priority=400)
+BOTH = Request(WANTED.src, WANTED.dst, 80, size=9, priority=400)
+
+
+@pytest.mark.parametrize(
+    ("policy", "taken"), [("tenants", (PRIORITY, BOTH)), ("sed", (WANTED, BOTH)), ("fairq", ())]
+)
+def test_an_announcement_is_taken_if_the_policy_uses_anything_of_it(policy, taken):
+    site = Site()
+    site.windows.engine.use(make(policy, Config()), 1.0)
+    view = AnnouncementsView(site.windows)
+    for wanted in (WANTED, PRIORITY, BOTH):
+        if wanted in taken:
+            assert view.announce(wanted)["priority"] == wanted.priority
+        else:
+            with pytest.raises(Declined, match=policy):
+                view.announce(wanted)

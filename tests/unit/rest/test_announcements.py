@@ -137,6 +137,7 @@ def test_announce_list_withdraw(app):
         **FLOW,
         "id": 1,
         "sport": None,
+        "priority": None,
         "left": 1,
         "expires_s": 60.0,
         "vlan": None,
@@ -269,6 +270,7 @@ def test_too_many(app):
         (b'{"src": "10.0.0.1", "dst": "10.0.0.2", "dport": 1, "deadline": 1e999}', "deadline: inf is"),
         ({**FLOW, "deadline": -1}, "deadline: -1 is not more than 0"),
         ({**FLOW, "size": {}}, "size: {} is not a whole number"),
+        ({**FLOW, "priority": 1001}, "priority: 1001 is more than 1,000"),
     ],
 )
 def test_invalid_requests_are_refused_and_change_nothing(app, controller, sent, why):

@@ -149,6 +149,16 @@ __u64 fq_host_tenant_need(const struct fq_law_state *st, __u32 segments, __u64 n
 	return tenant_need(st, segments, n, weight, weights);
 }
 
+__u32 fq_host_tenant_time(const struct fq_law_state *st, __u64 under_way, __u64 moved)
+{
+	return tenant_time(st, under_way, moved);
+}
+
+__u32 fq_host_tenant_weighs(__u32 weight, __u32 time, __u32 shortest)
+{
+	return tenant_weighs(weight, time, shortest);
+}
+
 __u32 fq_host_whole_segments(__u32 window, __u32 mss, __u32 draw, __u32 step)
 {
 	return whole_segments(window, mss, draw, step);

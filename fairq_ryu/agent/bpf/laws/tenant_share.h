@@ -3,8 +3,12 @@
  * Tenants above a law with a pool: each has its part of the port, w / W of pool, buffer, rate and target, and the law
  * shares that out among the flows of the tenant as it would on a port of this size. So no law knows of tenants.
  *
- *   P_g = P * w_g / W                     W: the weights of the tenants with flows that use their windows
+ *   P_g = P * w_g t_g / W                 W: the sum of w t over the tenants with flows that use their windows
  *   flow f of g: law(P_g - what the quiet flows of g use, n_g) * p_f / (mean of p over g)
+ *
+ * t_g is how long bytes of the tenant are under way, because windows are not rates: a rate is a window over that time.
+ * It differs between tenants of one queue by their paths, and by what receivers do. Two segments in a window of 3,072
+ * bytes leave room for a small third one; the receiver then acknowledges one segment when the next comes, a round later.
  *
  * A window is at least one segment. Where P is so small that this breaks the share of a tenant with many flows, P is
  * raised as far as the buffer holds it: every other tenant has more then, too, and the shares stand. Beyond that the
@@ -14,6 +18,27 @@
 #define FAIRQ_TENANT_SHARE_H
 
 #include "law.h"
+
+#define WEIGHT_SHIFT 8
+#define MOST_TIMES   2 /* as long as the shortest */
+#define LEAST_MOVED  8 /* segments: fewer say nothing */
+#define MOVED_HALF_NS \
+	NS_PER_S /* long, so that a pause of a host moves no share before the windows of others follow */
+
+/* How long each of `moved` bytes was under way on average, by the sum of these times; 0: not known. */
+LAW_INLINE __u32 tenant_time(const struct fq_law_state *st, __u64 under_way, __u64 moved)
+{
+	return moved < LEAST_MOVED * st->segment ? 0 : law_min(law_div(under_way, moved), 1 << 20);
+}
+
+/* What a tenant weighs at a port, << WEIGHT_SHIFT, by this time and the shortest one of all its tenants. */
+LAW_INLINE __u32 tenant_weighs(__u32 weight, __u32 time, __u32 shortest)
+{
+	__u64 times = law_div((__u64)time << WEIGHT_SHIFT, shortest);
+
+	times = law_min(law_max(times, 1 << WEIGHT_SHIFT), MOST_TIMES << WEIGHT_SHIFT);
+	return weight * times;
+}
 
 /*
  * The pool that gives each of n flows of a tenant `segments`, in proportion, bytes. With a sixteenth more, because windows

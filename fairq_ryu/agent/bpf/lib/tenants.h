@@ -52,6 +52,14 @@ struct {
 	__type(value, __u32);
 } priorities SEC(".maps");
 
+/* Of single flows, by the direction of the data. The agent writes it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, FQ_MOST_ANNOUNCED);
+	__type(key, struct fq_flow_key);
+	__type(value, __u32);
+} announced_priorities SEC(".maps");
+
 /* By slot. The agent sets the size before it loads the program. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -65,16 +73,18 @@ struct tenant_scratch {
 	struct fq_law law;
 	struct fq_law_state state;
 	struct fq_owner_key owner;
+	struct fq_flow_key flow;
 	/* Sums over the tenants of a port. */
 	__u64 active; /* as in fq_port_tenants */
 	__u64 one;    /* as in tenants_pool() */
 	__u32 floors;
 	__u32 others;
 	__u32 weights;
+	__u32 shortest;
+	__u32 since; /* the ACK before this one, as in fq_dir.under_way_us */
 	/* Found for the places of a direction, port and far queue: windows, and the slots that they are of. */
 	__u32 window[2];
 	__u32 slot[2];
-	__u32 pad;
 };
 
 struct {
@@ -116,11 +126,19 @@ static __always_inline __u32 priority_by(__u32 key)
 	return found ? *found : 0;
 }
 
-/* Priority by the port of the service, else by DSCP. */
-static __always_inline __u32 priority_of(const struct segment *s, const struct fq_dir *d)
+/* Priority of the flow by announcement, else by the port of the service, else by DSCP. */
+static __always_inline __u32 priority_of(const struct segment *s, const struct fq_dir *d, __u32 dir,
+					 struct fq_flow_key *flow)
 {
-	__u32 found = priority_by(bpf_ntohs(s->key.lo_port));
+	const __u32 *announced;
+	__u32 found;
 
+	__builtin_memcpy(flow, &s->key, sizeof(*flow));
+	flow->dir = dir;
+	announced = bpf_map_lookup_elem(&announced_priorities, flow);
+	if (announced)
+		return *announced;
+	found = priority_by(bpf_ntohs(s->key.lo_port));
 	if (!found)
 		found = priority_by(bpf_ntohs(s->key.hi_port));
 	if (!found)
@@ -128,9 +146,17 @@ static __always_inline __u32 priority_of(const struct segment *s, const struct f
 	return found ? found : FQ_PRIORITY;
 }
 
-/* Data shows the DSCP of its direction, which decides its priority. */
-static __always_inline void note_dscp(const struct segment *s, struct fq_dir *own)
+#define UNDER_WAY_SHIFT 10 /* fq_dir.under_way_us */
+
+/*
+ * Data leaves, before its numbers are followed. It shows the DSCP of its direction, which decides its priority. What is
+ * sent again begins to be under way again: waiting for a timeout is no reason for a larger share.
+ */
+static __always_inline void tenant_data_leaves(const struct segment *s, struct fq_dir *own,
+					       const struct fq_dir *peer)
 {
+	if (own->seq_next == peer->ack || (__s32)(s->seq + s->payload - own->seq_next) <= 0)
+		own->under_way_us = s->now >> UNDER_WAY_SHIFT;
 	if (own->dscp == s->dscp)
 		return;
 	own->dscp = s->dscp;
@@ -161,7 +187,7 @@ __noinline __u32 owner_of(const struct segment *s, struct fq_dir *d, __u32 dir, 
 	found = bpf_map_lookup_elem(&tenant_owners, &own->owner);
 	if (found)
 		tenant = *found & (FQ_TENANTS - 1);
-	d->priority = priority_of(s, d);
+	d->priority = priority_of(s, d, dir, &own->flow);
 	d->owner = table << 8 | tenant;
 	return tenant;
 }
@@ -184,16 +210,39 @@ static __always_inline struct fq_tenant_port *tenant_here(__u32 slot, __u32 tena
 	return at;
 }
 
-/* The tenants of a port whose flows use their windows: add one to the sums in scratch. */
-__noinline int sum_weight(__u32 slot, __u32 tenant, __u32 epoch)
+/* What a tenant weighs at a port. */
+__noinline __u32 weight_at(__u32 slot, __u32 tenant)
 {
+	const struct fq_port_tenants *all = bpf_map_lookup_elem(&port_tenants, &slot);
+	const struct fq_law_state *state = bpf_map_lookup_elem(&law_states, &slot);
+	const struct fq_tenant_port *at = tenant_at(slot, tenant);
+
+	if (!all || !state || !at)
+		return 1;
+	return tenant_weighs(weight_of(tenant), tenant_time(state, at->under_way, at->moved),
+			     all->shortest);
+}
+
+/* The tenants of a port whose flows use their windows: add one to the sums in scratch. */
+__noinline int sum_weight(__u32 slot, __u32 tenant, __u32 epoch, __u64 now)
+{
+	const struct fq_law_state *state = bpf_map_lookup_elem(&law_states, &slot);
 	struct fq_tenant_port *at = tenant_at(slot, tenant);
 	struct tenant_scratch *sum = scratch();
+	__u32 time;
 
-	if (!at || !sum || !tenant_count(at, TENANT_FLOWS, epoch))
+	if (!state || !at || !sum || !tenant_count(at, TENANT_FLOWS, epoch))
 		return 0;
+	if (law_less(now, at->halved_ns) >= MOVED_HALF_NS) {
+		at->halved_ns = now;
+		at->under_way /= 2;
+		at->moved /= 2;
+	}
+	time = tenant_time(state, at->under_way, at->moved);
+	if (time && (!sum->shortest || time < sum->shortest))
+		sum->shortest = time;
 	sum->active |= 1ULL << (tenant & (FQ_TENANTS - 1));
-	sum->weights += weight_of(tenant);
+	sum->weights += weight_at(slot, tenant);
 	return 0;
 }
 
@@ -203,7 +252,7 @@ __noinline int sum_need(__u32 slot, __u32 tenant, __u32 epoch)
 	const struct fq_law_state *state = bpf_map_lookup_elem(&law_states, &slot);
 	struct fq_tenant_port *at = tenant_at(slot, tenant);
 	struct tenant_scratch *sum = scratch();
-	__u32 n, weight = weight_of(tenant);
+	__u32 n, weight = weight_at(slot, tenant);
 	__u64 need;
 
 	if (!state || !at || !sum)
@@ -233,11 +282,11 @@ __noinline int share_out(__u32 slot, __u32 epoch, __u64 now)
 		return 0;
 	all->worked_ns = now;
 	sum->active = sum->one = 0;
-	sum->weights = sum->floors = sum->others = 0;
+	sum->weights = sum->floors = sum->others = sum->shortest = 0;
 	wanted = all->present;
 	for (__u32 i = 0; i < FQ_TENANTS; i++)
 		if (wanted >> i & 1)
-			sum_weight(slot, i, epoch);
+			sum_weight(slot, i, epoch, now);
 	wanted = sum->active;
 	for (__u32 i = 0; i < FQ_TENANTS; i++)
 		if (wanted >> i & 1)
@@ -246,6 +295,7 @@ __noinline int share_out(__u32 slot, __u32 epoch, __u64 now)
 	all->weights = sum->weights;
 	all->pool =
 		tenants_pool(&law->law, state, sum->one, sum->floors, sum->weights, sum->others);
+	all->shortest = sum->shortest;
 	return 0;
 }
 
@@ -333,6 +383,34 @@ __noinline int tenant_counts(const struct segment *s, struct fq_dir *peer, struc
 }
 
 /*
+ * What an ACK of `own` acknowledges, and how long it and the rest were under way, count for the tenant of `peer`. Only
+ * between here and the receiver: of the way to the sender there is its handshake, which it may answer as late as it likes.
+ */
+__noinline int credit_tenant(const struct segment *s, const struct fq_dir *own,
+			     const struct fq_dir *peer, const struct fq_place *place)
+{
+	const struct tenant_scratch *found = scratch();
+	struct fq_tenant_port *at;
+	__u32 moved, time = 0;
+
+	if (!s || !own || !peer || !place || !found)
+		return 0;
+	at = tenant_at(place->slot, peer->owner & (FQ_TENANTS - 1));
+	if (!at)
+		return 0;
+	moved = (__u32)own->acked - place->credited;
+	if (moved)
+		ADD(at->bytes, moved);
+	if (!(place->counts & FQ_COUNTS_SHARING))
+		return 0;
+	if (found->since)
+		time = (__u32)(s->now >> UNDER_WAY_SHIFT) - found->since;
+	ADD(at->under_way, (__u64)s->flight * time);
+	ADD(at->moved, moved);
+	return 0;
+}
+
+/*
  * What the tenant of the direction `peer` leaves it at a place, where tenant_counts() has counted it, at an ACK of
  * `own`: bytes, or FQ_NO_WINDOW; NO_TENANTS: what the law grants alone.
  */
@@ -344,7 +422,7 @@ __noinline __u32 tenant_grant(const struct segment *s, const struct fq_dir *own,
 	const struct fq_law_state *state;
 	const struct fq_port_law *law;
 	struct fq_tenant_port *at;
-	__u32 slot, tenant, weights, n, shares, young = 0, part, mss, window;
+	__u32 slot, tenant, weight, weights, n, shares, young = 0, part, mss, window;
 	__u64 quiet;
 
 	if (!s || !own || !peer || !place || !copy)
@@ -371,16 +449,17 @@ __noinline __u32 tenant_grant(const struct segment *s, const struct fq_dir *own,
 		if (is_recent(place->tenant_epoch, s->epoch))
 			quiet = law_less(quiet, place->amount);
 	}
+	weight = weight_at(slot, tenant);
 	weights = all->weights;
 	if (!(all->active >> tenant & 1))
-		weights += weight_of(tenant);
-	part = law_min(law_div((__u64)weight_of(tenant) << 16, weights), 1 << 16);
+		weights += weight;
+	part = law_min(law_div((__u64)weight << 16, weights), 1 << 16);
 	at->part_q16 = part;
 	at->pool = (__u64)all->pool * part >> 16;
 	at->last_ns = s->now;
 	ADD(at->acks, 1);
-	if (place->granted && place->credited != (__u32)own->acked)
-		ADD(at->bytes, (__u32)own->acked - place->credited);
+	if (place->granted)
+		credit_tenant(s, own, peer, place);
 	place->credited = own->acked;
 	mss = common_mss(s, own, peer);
 	if ((__u64)n * mss > at->pool)
@@ -413,6 +492,8 @@ __noinline int tenant_shares(const struct segment *s, const struct fq_dir *own, 
 	table = tenants_in_force(s->now);
 	if (!table)
 		return 0;
+	found->since = peer->under_way_us;
+	peer->under_way_us = s->now >> UNDER_WAY_SHIFT;
 	for (int far = 0; far < 2; far++) {
 		struct fq_place *place = far ? &peer->far : &peer->out;
 

@@ -56,6 +56,12 @@ def test_before_the_flow_by_source_port():
     assert start(table, FLOW, 12.0) == Announcement(1000, 11.5)  # reported twice, used once
 
 
+def test_a_priority_alone_is_announced():
+    table = Announcements()
+    table.add(Request(A, B, 5001, priority=400), 10.0)
+    assert start(table, FLOW, 11.0) == Announcement(None, None, 400)
+
+
 def test_before_the_flow_without_source_port():
     table = Announcements()
     table.add(wants(size=1), 0.0)
@@ -309,6 +315,9 @@ def test_the_table_is_bounded():
         ({"deadline": 86401}, "at most 86400 seconds"),
         ({"deadline": 10**400}, "at most 86400 seconds"),
         ({"deadline": "1"}, "deadline: not a number of seconds"),
+        ({"priority": 0}, "priority: not a number from 1 to 1000"),
+        ({"priority": 1001}, "priority: not a number from 1 to 1000"),
+        ({"priority": True}, "priority: not a whole number"),
         ({"ttl": 0}, "ttl: not more than 0"),
         ({"ttl": False}, "ttl: not a number"),
         ({"count": 0}, "count: not a number from 1"),

@@ -152,3 +152,49 @@ def test_on_the_wire_a_flow_has_what_it_is_to_have_on_average(sizes):
     mean = sum(wire(each, step) for each in draws) / len(draws)
     least = wire(max(mss, step), step)
     assert mean == pytest.approx(max(granted, least), abs=(mss + 2 * step) * 64 / ONE + 1)
+
+
+def times(law, under_way, moved):
+    return law.library.fq_host_tenant_time(
+        ctypes.byref(law.state), ctypes.c_uint64(under_way), ctypes.c_uint64(moved)
+    )
+
+
+def rates(law, tenants, took):
+    """What each tenant sends in a unit of time: its flows have their windows under way for so long."""
+    each = list(zip(tenants, took, strict=True))
+    weighs = [law.library.fq_host_tenant_weighs(weight, time, min(took)) for (_, weight), time in each]
+    parts = [(weigh << 16) // sum(weighs) for weigh in weighs]
+    return [
+        Fraction(n * window(law, part=part, n=n), time)
+        for ((n, _), time), part in zip(each, parts, strict=True)
+    ]
+
+
+SIZED = st.lists(
+    st.tuples(st.integers(1, 20), st.integers(1, 10), st.integers(30_000, 60_000)), min_size=2, max_size=6
+)
+
+
+@given(SIZED)
+def test_tenants_have_rates_by_weight_whatever_their_receivers_hold_back(sized):
+    law = port(1 << 28)  # so large that rounding does not count
+    tenants, took = [(n, weight) for n, weight, _ in sized], [time for *_, time in sized]
+    found = [rate / weight for rate, (_, weight) in zip(rates(law, tenants, took), tenants, strict=True)]
+    assert max(found) <= min(found) * Fraction(101, 100)
+
+
+def test_a_tenant_weighs_at_most_twice_as_much_for_its_time():
+    weighs = port(60_000).library.fq_host_tenant_weighs
+    assert [weighs(3, time, 1000) for time in (1000, 1500, 2000, 10**6)] == [768, 1152, 1536, 1536]
+
+
+def test_without_a_time_tenants_have_their_weights():
+    weighs = port(60_000).library.fq_host_tenant_weighs
+    assert weighs(5, 0, 1000) == weighs(5, 1000, 0) == 5 * 256
+
+
+def test_a_few_segments_say_nothing_about_the_time():
+    law = port(60_000)
+    assert times(law, 10**9, 8 * MSS - 1) == 0
+    assert times(law, 8 * MSS * 40, 8 * MSS) == 40
