@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy",
         default="droptail,droptail-rto5,fairq",
         metavar="NAMES",
-        help="policies to compare, comma separated (default: %(default)s)",
+        help="policies to compare, comma separated, each with settings of its own in brackets if wanted:"
+        " fairq,fairq[alpha=0.5] (default: %(default)s)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for result.json; must be given")
     parser.add_argument(
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
-    from fairq_ryu.experiments import listing, ownership, runner
+    from fairq_ryu.experiments import listing, ownership, runner, variants
 
     if args.list:
         listing.show()
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         if not sign or not name:
             raise UserError(f"--set {text!r} is not NAME=VALUE", "write for example --set rounds=20")
         overrides[name.strip()] = value.strip()
-    policies = [name.strip() for name in args.policy.split(",") if name.strip()]
+    policies = variants.split(args.policy)
     with ownership.given_to_caller(args.out, runner.WRITTEN):
         code = runner.main(
             args.scenario, policies, args.out, overrides, args.config_file, args.repeat, args.full

@@ -66,7 +66,7 @@ def _about(whole: Mapping[str, Any]) -> list[str]:
     """The scenario, the machine, the settings of controller and agents, and the configuration file."""
     metadata = dict(whole["metadata"])
     config = metadata.pop("policy_config", None)
-    settings = metadata.pop("settings", None)
+    settings, variants = metadata.pop("settings", None), metadata.pop("variants", {})
     parts = []
     for name, values in (("Scenario", whole["scenario"]), ("Metadata", metadata)):
         listed = [[key, _value(value)] for key, value in values.items()]
@@ -75,6 +75,12 @@ def _about(whole: Mapping[str, Any]) -> list[str]:
         listed = [
             [f"[{section}]", key, _value(value)]
             for section, values in settings.items()
+            for key, value in values.items()
+        ]
+        listed += [
+            [f"[{section}]", key, f"{_value(value)} ({name})"]
+            for name, own in variants.items()
+            for section, values in own.items()
             for key, value in values.items()
         ]
         parts += [
