@@ -103,6 +103,19 @@ def counts(section: str, labels: Mapping[str, str | tuple[str, Shown]]) -> tuple
     return tuple(Row(label, "", (section, field), "d", shown) for field, (label, shown) in listed)
 
 
+def timeouts(label: str, flows: str, path: tuple[str, ...], shown: Shown = Shown.FULL) -> tuple[Row, ...]:
+    """Rows of retransmission timeouts: all, with this label, and the flows that had one or more."""
+    return (Row(label, "", (*path, "rto_timeouts"), "d", shown), *timeout_flows(flows, path))
+
+
+def timeout_flows(flows: str, path: tuple[str, ...]) -> tuple[Row, ...]:
+    """The flows with one retransmission timeout or more, as number and share."""
+    return (
+        Row(f"{flows} with RTO timeouts", "", (*path, "timeout_flows"), "d"),
+        Row(f"{flows} with RTO timeouts, share", "", (*path, "timeout_share"), ".1%"),
+    )
+
+
 _SHOWN_PARTS = dict.fromkeys(("p50", "p99", "max"), Shown.SHORT)
 
 
@@ -199,7 +212,7 @@ ELEPHANTS_GOODPUT = (
 )
 ELEPHANTS_FAIRNESS = (
     Row("elephants Jain's index", "", ("elephants", "jain"), ".4f"),
-    Row("elephants RTO timeouts", "", ("elephants", "rto_timeouts"), "d", Shown.NONZERO),
+    *timeouts("elephants RTO timeouts", "elephants", ("elephants",), Shown.NONZERO),
 )
 ELEPHANTS_ALONE = (
     Row("alone: goodput", "Mbit/s", ("elephants", "alone_sum_mbit"), ".1f"),

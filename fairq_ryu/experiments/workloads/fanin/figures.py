@@ -13,6 +13,7 @@
                     counts as round_timeout_s. last_byte_list_ms: each
     fct_ms          of the finished flows
     rto_timeouts, rto_source, retransmissions   of the senders
+    timeout_flows, timeout_share   flows with at least one timeout, see `common.timeouts`
     qdisc_drops, queue, stolen_percent    of all rounds with this n, disturbed ones too; queue as queue.rounds
 """
 
@@ -24,6 +25,7 @@ from typing import Any
 
 from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.workloads.common.outcomes import Outcome, last_ms
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out, together
 
 
 def rounds_figures(
@@ -48,6 +50,7 @@ def rounds_figures(
         "fct_ms": fct_summary([each.ms for each in flows if each.ms is not None]),
         "rto_timeouts": sum(each.rto_timeouts or 0 for each in flows) if exact else namespace_timeouts,
         "rto_source": "tcp_info" if exact else "namespace",
+        **timed_out([each.rto_timeouts for each in flows]),
         "retransmissions": sum(each.retransmissions for each in flows),
     }
 
@@ -58,5 +61,6 @@ def fanin_figures(sweep: Sequence[Mapping[str, Any]], announced: int) -> dict[st
     return {
         "announced": announced,
         **{key: sum(each[key] for each in sweep) for key in keys},
+        **together(sweep, "flows"),
         "sweep": list(sweep),
     }

@@ -37,6 +37,7 @@ _FLOWS = (
     Row("short flows", "", (_NAME, "short", "count"), "d"),
     Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
     *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
+    *common.timeout_flows("short flows", (_NAME, "short")),
 )
 _GROUP = (
     Row("goodput", "Mbit/s", ("goodput_sum_mbit",), ".1f", Shown.SHORT),
@@ -44,7 +45,7 @@ _GROUP = (
     Row("flow with least", "Mbit/s", ("least_mbit",), ".2f"),
     Row("flow with most", "Mbit/s", ("most_mbit",), ".2f"),
     Row("retransmissions", "", ("retransmissions",), "d"),
-    Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+    *common.timeouts("RTO timeouts", "flows", ()),
     Row("sent", "Mbit/s", ("sent_mbit",), ".1f"),
     Row("lost", "", ("lost_share",), ".1%"),
 )

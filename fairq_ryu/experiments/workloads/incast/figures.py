@@ -18,6 +18,7 @@ policy in the result. Pure. Those of its elephants are in `common.elephants`.
       rto_source      "tcp_info" (exact), or "namespace": all timeouts of the senders in these rounds, each
                       from the end of the one before, elephants' included, because the kernel is older
                       than 6.7
+      timeout_flows, timeout_share   mice with at least one timeout, see `common.timeouts`
       segments_dropped   data segments sent by the servers less those that reached the client
       client_retransmissions  what clients sent again: a SYN, a SYN-ACK, a request or its ACK was lost
       retransmissions    segments sent again, both ends
@@ -35,6 +36,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure.stats import fct_summary
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 
 
 class Round(NamedTuple):
@@ -73,6 +75,9 @@ def mice_summary(
     exact = all(each["total_rto"] is not None for each in ends)
     times = [each["fct_ns"] / 1e6 if each["fct_ns"] is not None else None for each in client]
     finished = [each for each in times if each is not None]
+    timeouts = {each["id"]: each["total_rto"] for each in client}
+    for there in servers if exact else ():
+        timeouts[there["id"]] += there["total_rto"]
     return {
         "count": len(client),
         "unfinished": len(client) - len(finished),
@@ -81,6 +86,7 @@ def mice_summary(
         "fct_list_ms": times,
         "rto_timeouts": sum(each["total_rto"] for each in ends) if exact else namespace_timeouts,
         "rto_source": "tcp_info" if exact else "namespace",
+        **timed_out(list(timeouts.values()) if exact else [None]),
         "segments_dropped": sum(there["data_segs_out"] - here["data_segs_in"] for here, there in both),
         "client_retransmissions": sum(each["total_retrans"] for each in client),
         "retransmissions": sum(each["total_retrans"] for each in ends),

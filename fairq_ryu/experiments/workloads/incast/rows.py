@@ -34,10 +34,10 @@ _MICE = (
     Row("mice FCT p99 / physical limit", "", ("distance", "limit_times"), ".2f", Shown.SHORT),
     Row("a volley alone, idle link: FCT p99", "ms", ("distance", "floor_ms"), ".1f"),
     Row("mice FCT p99 / volley alone", "", ("distance", "floor_times"), ".2f"),
+    *common.timeouts("mice RTO timeouts", "mice", ("mice",), Shown.SHORT),
     *counts(
         "mice",
         {
-            "rto_timeouts": ("mice RTO timeouts", Shown.SHORT),
             "segments_dropped": "mice segments dropped",
             "retransmissions": "mice retransmissions",
         },

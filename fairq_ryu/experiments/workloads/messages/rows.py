@@ -8,6 +8,7 @@ from fairq_ryu.experiments.workloads.common.rows import Row, Shown, Table, Term,
 _MESSAGES = (
     *counts("messages", {"sent": "messages", "unanswered": ("messages unanswered", Shown.NONZERO)}),
     *times("messages' latency", ("messages", "latency_ms"), ("mean", "p50", "p95", "p99", "max")),
+    *common.timeouts("messages RTO timeouts", "messages' connections", ("messages",), Shown.NONZERO),
 )
 
 TABLE = Table(

@@ -36,6 +36,7 @@ TABLE = Table(
         Row("short flows", "", (_NAME, "short", "count"), "d"),
         Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
         *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
+        *common.timeout_flows("short flows", (_NAME, "short")),
         *common.BOTTLENECK,
         *common.INTEGRITY,
     ),
@@ -47,7 +48,7 @@ TABLE = Table(
                 Row("goodput", "Mbit/s", ("goodput_mbit",), ".2f", Shown.SHORT),
                 Row("share", "", ("share",), ".1%"),
                 Row("retransmissions", "", ("retransmissions",), "d"),
-                Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+                *common.timeouts("RTO timeouts", "flows", ()),
             ),
         ),
         RowGroup(

@@ -91,6 +91,7 @@ def test_messages_are_answered_on_their_connections(start):
         assert 7 * 9 <= answer["sent"] <= 7 * 10
         assert len(answer["times_ns"]) == answer["sent"] and min(answer["times_ns"]) > 0
         assert answer["errors"] == 0
+        assert answer["timeouts"] == [0] * 7
 
 
 def test_messages_without_an_answer_and_closed_connections_are_reported(start):
@@ -100,7 +101,7 @@ def test_messages_without_an_answer_and_closed_connections_are_reported(start):
         answer = talkers.ask("talk", 10, seconds=0.1, **TALK | {"timeout_s": 0.1})
         assert answer["sent"] >= 8 and answer["times_ns"] == [] and answer["errors"] == 0
     answer = talkers.ask("talk", 10, seconds=0.1, **TALK | {"timeout_s": 0.1})
-    assert answer["errors"] == 2
+    assert answer["errors"] == 2 and answer["timeouts"] == []
 
 
 def test_a_refused_mouse_is_an_error_of_its_own(start):

@@ -25,6 +25,7 @@ def test_mice_are_matched_by_number():
     assert mice["fct_ms"]["mean"] == pytest.approx(15)
     assert mice["segments_dropped"] == (9 - 8) + (11 - 5)
     assert mice["rto_timeouts"] == 3
+    assert (mice["timeout_flows"], mice["timeout_share"]) == (1, pytest.approx(1 / 3))  # at both of its ends
     assert mice["rto_source"] == "tcp_info"
     assert mice["retransmissions"] == 5
     assert mice["client_retransmissions"] == 1
@@ -39,6 +40,7 @@ def test_a_mouse_that_never_reached_its_server_is_unfinished_and_drops_nothing_k
 def test_old_kernels_fall_back_to_the_namespace_and_are_marked():
     mice = mice_summary([client_mouse(0, 10, 8, rto=None)], [server_mouse(0, 8, rto=None)], 12)
     assert (mice["rto_timeouts"], mice["rto_source"]) == (12, "namespace")
+    assert (mice["timeout_flows"], mice["timeout_share"]) == (None, None)
 
 
 def report(number, retrans):
