@@ -22,12 +22,13 @@ from fairq_ryu.cli.commands import (
     shim,
     show,
     status,
+    sweep,
 )
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
     *(doctor, agent, shim, release, status, show, far),
-    *(disable, enable, announce, host, run, report, check),
+    *(disable, enable, announce, host, run, sweep, report, check),
 )
 """The subcommands, in the order of the help text."""
 

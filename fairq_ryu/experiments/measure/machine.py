@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -221,12 +222,13 @@ def metadata(
     """The data needed to repeat the run and to compare it with others. ``config_file``: the user's;
     ``config_files``: all files with which controllers were started, without those of variants.
     """
-    status = _git("status", "--porcelain")
+    status, changes = _git("status", "--porcelain"), _git("diff", "HEAD")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "project_version": __version__,
         "git_commit": _git("rev-parse", "HEAD"),
         "git_dirty": None if status is None else bool(status),
+        "git_changes": hashlib.sha256(changes.encode()).hexdigest()[:12] if changes else "",
         "scenario_name": scenario_name,
         "overrides": overrides,
         "policy_config": config_file.read_text() if config_file else None,

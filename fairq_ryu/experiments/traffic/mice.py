@@ -183,7 +183,14 @@ class _Mouse:
         if self._fct_ns is not None and not intact:
             self._fct_ns, self._error = None, "wrong data"
         info = self._info._asdict() if self._info else {}
-        return {"id": self.id, "fct_ns": self._fct_ns, "error": self._error, "intact": intact, **info}
+        return {
+            "id": self.id,
+            "bytes": self._got,
+            "fct_ns": self._fct_ns,
+            "error": self._error,
+            "intact": intact,
+            **info,
+        }
 
 
 class Client:

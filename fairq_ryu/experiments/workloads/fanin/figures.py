@@ -1,6 +1,7 @@
 """The figures of a fan-in, in the ``fanin`` object of a policy in the result. Pure.
 
-``announced`` and the sums of what is in each entry of ``sweep``, which has one for each number of flows:
+``announced``; ``goodput_mbit`` and ``last_byte_ms`` as below, of all rounds; and
+the sums of what is in each entry of ``sweep``, which has one for each number of flows:
 
     n               flows of each application
     rounds          as of an incast, see `incast.figures`
@@ -58,9 +59,13 @@ def rounds_figures(
 def fanin_figures(sweep: Sequence[Mapping[str, Any]], announced: int) -> dict[str, Any]:
     """The figures of each number of flows, and the sums of all."""
     keys = ("flows", "unfinished", "deadlines", "missed", "rto_timeouts", "retransmissions", "qdisc_drops")
+    last = [each for entry in sweep for each in entry["last_byte_list_ms"]]
+    carried = sum(entry["goodput_mbit"] * sum(entry["last_byte_list_ms"]) for entry in sweep)
     return {
         "announced": announced,
         **{key: sum(each[key] for each in sweep) for key in keys},
         **together(sweep, "flows"),
+        "goodput_mbit": carried / sum(last),
+        "last_byte_ms": fct_summary(last),
         "sweep": list(sweep),
     }

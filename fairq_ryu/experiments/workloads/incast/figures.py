@@ -14,6 +14,8 @@ policy in the result. Pure. Those of its elephants are in `common.elephants`.
       fct_ms          count, mean, sd (of the sample), p50, p95, p99, max of the completion times in ms,
                       from connect() to the last byte, finished mice only; null when none finished
       fct_list_ms     each completion time, by round and then in the order of opening; null: unfinished
+      goodput_mbit    payload of all rounds in the time to the last byte of each; an unfinished mouse counts
+                      as round_timeout_s
       rto_timeouts    retransmission timeouts of mice, both ends, handshake included
       rto_source      "tcp_info" (exact), or "namespace": all timeouts of the senders in these rounds, each
                       from the end of the one before, elephants' included, because the kernel is older
@@ -50,17 +52,31 @@ class Round(NamedTuple):
     """of all CPU time during the volley"""
 
 
-def mice_of(chosen: Sequence[Round], servers: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The mice of the chosen rounds alone, at both ends; None without any."""
+def mice_of(
+    chosen: Sequence[Round], servers: Sequence[Mapping[str, Any]], timeout_s: float
+) -> dict[str, Any] | None:
+    """The mice of the chosen rounds alone, at both ends; None without any. ``timeout_s``: the time limit of
+    a mouse.
+    """
     if not chosen:
         return None
     client = [mouse for each in chosen for mouse in each.mice]
     ids = {mouse["id"] for mouse in client}
-    return mice_summary(
+    summary = mice_summary(
         client,
         [mouse for mouse in servers if mouse["id"] in ids],
         sum(each.sender_timeouts for each in chosen),
     )
+    return {**summary, "goodput_mbit": _goodput(chosen, timeout_s)}
+
+
+def _goodput(chosen: Sequence[Round], timeout_s: float) -> float:
+    last_ns = [
+        max(timeout_s * 1e9 if mouse["fct_ns"] is None else mouse["fct_ns"] for mouse in each.mice)
+        for each in chosen
+    ]
+    carried: int = sum(mouse["bytes"] for each in chosen for mouse in each.mice)
+    return carried * 8e3 / sum(last_ns)
 
 
 def mice_summary(

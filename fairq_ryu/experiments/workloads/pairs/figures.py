@@ -2,6 +2,7 @@
 
 pairs, unfinished, retransmissions, rto_timeouts, timeout_flows, timeout_share, qdisc_drops    over all rates;
                 unfinished: flows
+short_mean_ms, long_mean_ms    mean completion time of all pairs
 rates           of each rate:
   rate_mbit, buffer_bytes
   pairs           number of them
@@ -20,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.workloads.common.outcomes import Outcome, last_ms
 from fairq_ryu.experiments.workloads.common.timeouts import timed_out, together
@@ -50,9 +52,14 @@ def pairs_figures(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "unfinished": sum(each["unfinished"] for each in kinds),
         **{key: _sum([each[key] for each in kinds]) for key in _SUMS},
         **together([{**rate[kind], "flows": rate["pairs"]} for rate in rates for kind in _KINDS], "flows"),
+        **{f"{kind}_mean_ms": _mean_of_all(rates, kind) for kind in _KINDS},
         "qdisc_drops": sum(each["qdisc_drops"] for each in rates),
         "rates": list(rates),
     }
+
+
+def _mean_of_all(rates: Sequence[Mapping[str, Any]], kind: str) -> float:
+    return stats.mean([ms for each in rates for ms in each[kind]["fct_list_ms"]])
 
 
 def joined(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
+    Headline,
     Ratio,
     Row,
     RowGroup,
@@ -64,6 +65,18 @@ TABLE = Table(
                 Row("queue mean", "bytes", ("queue_mean_bytes",), ".0f"),
             ),
         ),
+    ),
+    headlines=(
+        *(
+            Headline(
+                Row(f"{kind} flows FCT mean", "ms", (_NAME, f"{kind}_mean_ms"), ".0f"),
+                more_is_better=False,
+                drawn=True,
+            )
+            for kind in ("short", "long")
+        ),
+        common.timeout_headline("flows", (_NAME,)),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(*common.BOTTLENECK_RATIOS, _least("short"), _least("long")),
     terms=(
