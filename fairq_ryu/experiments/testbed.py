@@ -270,6 +270,8 @@ class Testbed:
             self._net.build()
             self._check_addresses()
             self.tcp.configure(self._net.hosts)
+            for host in self._net.hosts:
+                host.setRate(self.scenario.host_rate_mbit)
 
     def _check_addresses(self) -> None:
         expected = addresses(self._net.topo)
