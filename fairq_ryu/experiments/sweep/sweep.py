@@ -86,15 +86,16 @@ def _at_points(scenario: str, given: Sequence[Axis], overrides: Mapping[str, str
     both = [axis.name for axis in given if axis.name in overrides]
     if both:
         raise UserError(f"{both[0]} varies, and --set gives it one value", "leave one of them out")
-    has_floor = _FLOOR in scenarios.load(scenario, overrides).settings
+    without_floor: dict[str, Any] = {_FLOOR: False}
     found: list[Scenario] = []
     faults: dict[str, UserError] = {}
     for point in axes.points(given):
-        settings = {**overrides, **({_FLOOR: "no"} if has_floor else {}), **point.values}
         try:
-            found.append(scenarios.load(scenario, settings))
+            chosen = scenarios.load(scenario, {**overrides, **point.values})
         except UserError as error:
             faults |= {str(each): each for each in error.faults}
+        else:
+            found.append(replace(chosen, **without_floor) if _FLOOR in chosen.settings else chosen)
     if faults:
         raise all_of(list(faults.values()))
     return found

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result
 from fairq_ryu.experiments.sweep import pictures, store, sweep, table
@@ -20,12 +21,12 @@ STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_te
 POLICIES = ["droptail", "fairq[alpha=0.5]"]
 
 
-def figures(scenario, variant):
+def figures(chosen, variant):
     """Those of a stored result, changed by what they are of."""
     found = copy.deepcopy(STORED["policies"][POLICIES.index(variant.name)])
     found["policy"] = variant.name
-    found["mice"]["fct_ms"]["p99"] = 100.0 * scenario.senders + 10 * scenario.seed
-    found["mice"]["goodput_mbit"] = 20.0 - scenario.senders
+    found["mice"]["fct_ms"]["p99"] = 100.0 * chosen.senders + 10 * chosen.seed
+    found["mice"]["goodput_mbit"] = 20.0 - chosen.senders
     found["mice"]["timeout_share"] = 0.25 if variant.base == "droptail" else 0.0
     return found
 
@@ -44,14 +45,14 @@ def bench(monkeypatch):
             self.made = []
             self.stop = lambda *_run: None
 
-        def run_policy(self, scenario, variant, logs, config_file, interrupts, report):
-            run = (scenario.senders, variant.name, scenario.seed)
+        def run_policy(self, chosen, variant, logs, config_file, interrupts, report):
+            run = (chosen.senders, variant.name, chosen.seed)
             outcome = self.stop(*run)
             if outcome:
                 return {"policy": variant.name, "failed": outcome}
             self.made.append(run)
             report("measuring", 0.5)
-            return figures(scenario, variant)
+            return figures(chosen, variant)
 
         def metadata(self, name, overrides, variants, config_file, files):
             own = {each.name: {each.section: dict(each.settings)} for each in variants if each.settings}
@@ -159,6 +160,14 @@ def test_faults_of_all_points_are_told_before_anything_runs(bench, tmp_path):
         with pytest.raises(UserError, match=words):
             run(tmp_path / "out", overrides=more)
     assert not (tmp_path / "out").exists() and bench.made == []
+
+
+def test_what_varies_need_not_be_in_the_file(bench, tmp_path):
+    own = tmp_path / "own.toml"
+    text = (scenario.STORED / "incast.toml").read_text()
+    own.write_text("".join(line for line in text.splitlines(keepends=True) if "senders" not in line))
+    assert sweep.main(str(own), ["senders=2,4"], ["droptail"], tmp_path / "out") == 0
+    assert [senders for senders, _policy, _seed in bench.made] == [2, 4]
 
 
 def test_the_directory_of_a_run_is_not_taken(bench, tmp_path):
