@@ -22,6 +22,7 @@ from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, Testbed
 from fairq_ryu.experiments.traffic.workers import RunError
+from fairq_ryu.experiments.variants import Variant
 from fairq_ryu.experiments.workloads import registry
 from mininet_topos.commands import CommandError
 
@@ -91,7 +92,7 @@ def main() -> None:
 
 def _turn(side: Side, asked: bool, logs: Path, interrupts: Interrupts) -> None:
     chosen = scenario.load("incast", {"rounds": str(SECONDS), "elephants_only_s": "0"})
-    testbed = Testbed(chosen, "fairq", logs, None)
+    testbed = Testbed(chosen, Variant("fairq", "fairq"), logs, None)
     loader: subprocess.Popen[str] | None = None
     try:
         with interrupts.deferred():

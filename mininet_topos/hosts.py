@@ -12,11 +12,13 @@ from mininet.log import warn
 from mininet.node import Host
 
 from mininet_topos.controls import remedy
-from mininet_topos.qdiscs import WIRE
+from mininet_topos.qdiscs import WIRE, shaper
 from mininet_topos.shells import ShieldedShell
 
 # The congestion controls that namespaces may choose; only the initial network namespace can change the list.
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+SEND_QUEUE = 1000
+"""Packets that an interface with a rate holds, as many as Linux gives a network card."""
 OFFLOADS = ("tso", "gso", "gro", "tx")
 # These messages of IPv6 neighbour and router discovery would disturb the switch's queue; IPv6 itself works.
 _QUIET_IPV6 = {"accept_ra": 0, "router_solicitations": 0, "autoconf": 0, "accept_dad": 0, "dad_transmits": 0}
@@ -105,10 +107,49 @@ class FairQHost(ShieldedShell, Host):
     def setTcp(self, sack: bool, timestamps: bool) -> None:
         """Set whether connections use selective ACKs and timestamps. ``HostError`` if the kernel refuses."""
         for name, wanted in (("tcp_sack", sack), ("tcp_timestamps", timestamps)):
-            path = f"/proc/sys/net/ipv4/{name}"
-            trouble = self.cmd(f"echo {int(wanted)} >{path}").strip()
-            if self.cmd(f"cat {path}").strip() != str(int(wanted)):
-                raise HostError(f"{self.name}: cannot set {name}: {trouble}")
+            self._set(name, str(int(wanted)))
+
+    def setQuickAcks(self, quick: bool) -> None:
+        """Set whether every segment is acknowledged at once, by all routes that there are. ``HostError`` if
+        the kernel refuses.
+        """
+        for route in self.cmd("ip -4 route show").splitlines():
+            plain = route.replace(" quickack 1", "").strip()
+            trouble = self.cmd(f"ip route replace {plain}{' quickack 1' if quick else ''}").strip()
+            if trouble:
+                raise HostError(f"{self.name}: cannot set quick ACKs: {trouble}")
+
+    def setTailLossProbe(self, probe: bool) -> None:
+        """Set whether TCP sends the last segment again before its retransmission timeout. ``HostError`` if
+        the kernel refuses.
+        """
+        self._set("tcp_early_retrans", "3" if probe else "0")
+
+    def _set(self, name: str, value: str) -> None:
+        """Set a setting of IPv4 of its network namespace. ``HostError`` if the kernel refuses."""
+        path = f"/proc/sys/net/ipv4/{name}"
+        trouble = self.cmd(f"echo {value} >{path}").strip()
+        if self.cmd(f"cat {path}").strip() != value:
+            raise HostError(f"{self.name}: cannot set {name}: {trouble}")
+
+    def setRate(self, rate: float) -> None:
+        """Let every interface send at ``rate`` Mbit/s, as a network card of this rate does: packets wait in
+        the host, and TCP does not send more than a few ahead. 0 changes nothing. ``HostError`` if the kernel
+        refuses.
+        """
+        if not rate:
+            return
+        for name in (intf.name for intf in self.intfList() if intf.name != "lo"):
+            mtu = int(self.cmd(f"ip -o link show dev {name}").partition(" mtu ")[2].split()[0])
+            # At the kernel's datapath, packets leave their sockets before they wait: see `setWire`.
+            queue = f"pfifo limit {SEND_QUEUE}" if self._is_at_userspace() else WIRE
+            commands = (
+                f"tc qdisc replace dev {name} root handle 1: {shaper(rate, mtu, SEND_QUEUE * mtu)}",
+                f"tc qdisc replace dev {name} parent 1:1 handle 10: {queue}",
+            )
+            trouble = self.cmd(" && ".join(commands)).strip()
+            if trouble:
+                raise HostError(f"{self.name}: cannot send at {rate:g} Mbit/s: {trouble.splitlines()[0]}")
 
     def setRtoMin(self, milliseconds: float) -> None:
         """Set the minimum retransmission timeout of every connection; 0 leaves the kernel's default. Before

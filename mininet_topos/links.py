@@ -12,12 +12,7 @@ from mininet.link import Intf, Link, TCIntf
 from mininet.node import Switch
 
 from mininet_topos.commands import CommandError, run
-from mininet_topos.qdiscs import PortQdisc
-
-# A frame may be so much longer than the payload of Ethernet: its header and two VLAN tags, and some room.
-_FRAME_ROOM = 40
-# tbf takes `mtu` only with a peak rate. This one is too high to limit anything.
-_PEAK = 100_000_000_000
+from mininet_topos.qdiscs import PortQdisc, shaper
 
 
 def check_queue(rate: float | None, buffer: int | None) -> None:
@@ -122,17 +117,9 @@ class ShallowIntf(TCIntf):
         if queue.shapes:
             run(["tc", "-batch", "-"], stdin=queue.commands(self.name, "root"))
             return
-        bits = round(rate * 1e6)
-        frame = int(Path(f"/sys/class/net/{self.name}/mtu").read_text()) + _FRAME_ROOM
-        # "mtu" is the longest packet that is not cut. A burst of two frames, because timers may be late.
-        run(
-            ["tc", "-batch", "-"],
-            stdin=(
-                f"qdisc add dev {self.name} root handle 1: tbf rate {bits}bit burst {2 * frame}"
-                f" peakrate {max(_PEAK, 2 * bits)}bit mtu {frame} limit {buffer}"
-                f"{f' overhead {overhead}' if overhead else ''}\n" + queue.commands(self.name, "1:1")
-            ),
-        )
+        mtu = int(Path(f"/sys/class/net/{self.name}/mtu").read_text())
+        made = f"qdisc add dev {self.name} root handle 1: {shaper(rate, mtu, buffer, overhead)}\n"
+        run(["tc", "-batch", "-"], stdin=made + queue.commands(self.name, "1:1"))
 
 
 class ShallowLink(Link):

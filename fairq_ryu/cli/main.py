@@ -11,6 +11,7 @@ from fairq_ryu.cli.commands import (
     agent,
     announce,
     check,
+    compare,
     disable,
     doctor,
     enable,
@@ -22,12 +23,13 @@ from fairq_ryu.cli.commands import (
     shim,
     show,
     status,
+    sweep,
 )
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
     *(doctor, agent, shim, release, status, show, far),
-    *(disable, enable, announce, host, run, report, check),
+    *(disable, enable, announce, host, run, sweep, report, compare, check),
 )
 """The subcommands, in the order of the help text."""
 

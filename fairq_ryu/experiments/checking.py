@@ -7,6 +7,7 @@ from dataclasses import Field, fields
 from typing import Any
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import profiles
 from fairq_ryu.experiments.settings import Scenario, belongs, type_of
 from fairq_ryu.experiments.workloads.registry import WORKLOADS
 from fairq_ryu.setting import did_you_mean
@@ -17,7 +18,7 @@ KNOWN: Mapping[str, Field[Any]] = dict(COMMON) | {
     each.name: each for workload in WORKLOADS.values() for each in fields(workload.scenario)
 }
 """The settings of all workloads, by name."""
-_SELECTORS = ("topology", "traffic")
+_SELECTORS = ("topology", "traffic", "hosts")
 
 
 def workloads_with(name: str) -> tuple[str, ...]:
@@ -44,8 +45,10 @@ class Checked:
         for name in given:
             if name not in KNOWN:
                 self._fault(name, f"unknown setting {name!r}", did_you_mean(name, KNOWN))
-        for name in _SELECTORS:  # these determine which settings there are
+        self._defaults: Mapping[str, Any] = {}
+        for name in _SELECTORS:  # these determine which settings there are, and what they are if left out
             self._take(KNOWN[name], given)
+        self._defaults = profiles.defaults(self.values.get("hosts"))
         own = self._own_settings()
         for name, each in KNOWN.items():
             if name in _SELECTORS:
@@ -65,7 +68,7 @@ class Checked:
         if each.name in given:
             self._check(each, given[each.name])
         elif each.metadata["default"] is not None:
-            self.values[each.name] = each.metadata["default"]
+            self.values[each.name] = self._defaults.get(each.name, each.metadata["default"])
         else:
             self._fault(each.name, f"setting {each.name!r} is missing", f"add {self._example(each)}")
 

@@ -12,7 +12,6 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import oversight
 from fairq_ryu.experiments import scenario as scenarios
@@ -28,6 +27,8 @@ from fairq_ryu.experiments.testbed import (
     make_topology,
 )
 from fairq_ryu.experiments.traffic.workers import RunError
+from fairq_ryu.experiments.variants import Variant
+from fairq_ryu.experiments.variants import read as read_variants
 from fairq_ryu.experiments.workloads import registry
 from mininet_topos.commands import CommandError
 
@@ -55,24 +56,13 @@ def main(
     the table when the result cannot be written.
     """
     chosen = scenarios.load(scenario, overrides)
-    machine.check_policies(policies)
-    machine.check_loops(chosen, policies)
-    if config_file is not None and not config_file.is_file():
-        raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
-    if config_file is not None:
-        loader.load([config_file])  # reports an error in the file before anything starts
-    if any(policy != machine.BARE for policy in policies):
-        machine.find_program("ryu-manager")
-    # Needed for the names of the switches only; nothing is started.
-    machine.check_machine(switch_names(chosen))
-    machine.check_controls(chosen, policies)
-    machine.check_qdiscs(chosen, policies, config_file)
-    machine.check_directory(out)
+    variants = known_variants(policies, config_file)
+    check([chosen], variants, out, config_file)
     # Made before the run: at its end nothing but the result must need room on the disk.
     files = config_files(chosen, out / "logs", config_file)
-    metadata = machine.metadata(scenario, dict(overrides or {}), config_file, files)
+    metadata = machine.metadata(scenario, dict(overrides or {}), variants, config_file, files)
     try:
-        measured = run(chosen, policies, out, config_file, repeat)
+        measured = run(chosen, variants, out, config_file, repeat)
     except Interrupted:
         print("fairq run: interrupted; the network has been removed", file=sys.stderr)
         return 130
@@ -80,6 +70,31 @@ def main(
     table.show(assembled, full)
     print(f"result: {_saved(assembled, out)}", file=sys.stderr)
     return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
+
+
+def known_variants(policies: Sequence[str], config_file: Path | None) -> tuple[Variant, ...]:
+    """The policies of these names. ``UserError`` when one is not known, or its settings or the configuration
+    file are wrong.
+    """
+    if config_file is not None and not config_file.is_file():
+        raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
+    return read_variants(policies, machine.known_policies(), config_file)
+
+
+def check(
+    chosen: Sequence[Scenario], variants: Sequence[Variant], out: Path, config_file: Path | None
+) -> None:
+    """``UserError`` when this machine cannot run all these policies in all these scenarios now."""
+    if any(each.base != BARE for each in variants):
+        machine.find_program("ryu-manager")
+    for each in chosen:
+        machine.check_loops(each, variants)
+    # Needed for the names of the switches only; nothing is started.
+    machine.check_machine(list(dict.fromkeys(name for each in chosen for name in switch_names(each))))
+    for each in chosen:
+        machine.check_controls(each, variants)
+        machine.check_qdiscs(each, variants, config_file)
+    machine.check_directory(out)
 
 
 def _saved(assembled: Mapping[str, Any], out: Path) -> Path:
@@ -113,7 +128,7 @@ def switch_names(chosen: Scenario) -> list[str]:
 
 
 def run(
-    chosen: Scenario, policies: Sequence[str], out: Path, config_file: Path | None = None, repeat: int = 1
+    chosen: Scenario, variants: Sequence[Variant], out: Path, config_file: Path | None = None, repeat: int = 1
 ) -> list[dict[str, Any]]:
     """Run all policies; returns an object for each repetition, as `result` documents it. A policy that failed
     has the reason in it.
@@ -123,39 +138,70 @@ def run(
     measured: list[dict[str, Any]] = []
     workload = registry.WORKLOADS[chosen.traffic]
     alone = workload.floor(chosen)
-    with Interrupts() as interrupts, _progress([FLOOR, *policies] if alone else policies) as reports:
-        report = dict(zip([FLOOR, *policies] if alone else policies, reports, strict=True))
+    shown = [*([FLOOR] if alone else []), *(each.name for each in variants)]
+    with Interrupts() as interrupts, _progress(shown) as reports:
+        report = dict(zip(shown, reports, strict=True))
 
-        def one(scenario: Scenario, policy: str, name: str, number: int) -> dict[str, Any]:
-            logs = out / "logs" / name
+        def one(scenario: Scenario, variant: Variant, number: int) -> dict[str, Any]:
+            logs = out / "logs" / variant.directory
             logs = logs / str(number + 1) if repeat > 1 else logs
-            progress = _part(report[name], number, repeat)
-            steps = workload.steps(scenario)
-            found: list[dict[str, Any]] = []
-            try:
-                for place, (step, chosen) in enumerate(steps.items()):
-                    testbed = Testbed(chosen, policy, logs / step, config_file)
-                    found.append(_measure(testbed, interrupts, _part(progress, place, len(steps))))
-                figures = workload.joined(found)
-            except (RunError, CommandError, OSError) as error:  # OSError: no room for logs, too
-                print(f"fairq run: {name} failed: {error}", file=sys.stderr)
-                return {"policy": name, "failed": str(error)}
-            return {"policy": name, "failed": None, **figures}
+            progress = _part(report[variant.name], number, repeat)
+            return run_policy(scenario, variant, logs, config_file, interrupts, progress)
 
         for number in range(repeat):
-            order = repetitions.order(policies, number)
-            # The floor measures the limit of the test bed: without a controller, where there are no loops.
-            floor = one(alone, DROPTAIL if chosen.plan.loops else BARE, FLOOR, number) if alone else None
-            if floor is not None and floor["failed"]:
-                floor = None
-            found = {policy: one(chosen, policy, policy, number) for policy in order}
-            for figures in found.values():
-                if not figures["failed"]:
-                    workload.add_limits(chosen, figures, floor)
-            measured.append(
-                {"order": order, "floor": floor, "policies": [found[policy] for policy in policies]}
-            )
+            order = repetitions.order([each.name for each in variants], number)
+            floor = one(alone, floor_policy(chosen), number) if alone else None
+            by_name = {each.name: each for each in variants}
+            found = {name: one(chosen, by_name[name], number) for name in order}
+            measured.append(repetition(chosen, order, floor, [found[each.name] for each in variants]))
     return measured
+
+
+def floor_policy(scenario: Scenario) -> Variant:
+    """What runs the volleys alone: they measure the limit of the test bed, so without a controller where
+    there are no loops.
+    """
+    return Variant(FLOOR, DROPTAIL if scenario.plan.loops else BARE)
+
+
+def repetition(
+    scenario: Scenario, order: Sequence[str], floor: dict[str, Any] | None, policies: Sequence[dict[str, Any]]
+) -> dict[str, Any]:
+    """A repetition, as `result.assemble` takes it, of the figures of its floor and of its policies; adds to
+    these what no policy can beat.
+    """
+    if floor is not None and floor["failed"]:
+        floor = None
+    for figures in policies:
+        if not figures["failed"]:
+            registry.WORKLOADS[scenario.traffic].add_limits(scenario, figures, floor)
+    return {"order": list(order), "floor": floor, "policies": list(policies)}
+
+
+def run_policy(
+    scenario: Scenario,
+    variant: Variant,
+    logs: Path,
+    config_file: Path | None,
+    interrupts: Interrupts,
+    report: Report,
+) -> dict[str, Any]:
+    """Run one policy once; returns its figures, or the reason why it has failed.
+
+    `Interrupted` if a signal arrived.
+    """
+    workload = registry.WORKLOADS[scenario.traffic]
+    steps = workload.steps(scenario)
+    found: list[dict[str, Any]] = []
+    try:
+        for place, (step, chosen) in enumerate(steps.items()):
+            testbed = Testbed(chosen, variant, logs / step, config_file)
+            found.append(_measure(testbed, interrupts, _part(report, place, len(steps))))
+        figures = workload.joined(found)
+    except (RunError, CommandError, OSError) as error:  # OSError: no room for logs, too
+        print(f"{variant.name} failed: {error}", file=sys.stderr)
+        return {"policy": variant.name, "failed": str(error)}
+    return {"policy": variant.name, "failed": None, **figures}
 
 
 def _part(report: Report, number: int, repeat: int) -> Report:
@@ -183,9 +229,7 @@ def _measure(testbed: Testbed, interrupts: Interrupts, report: Report) -> dict[s
     finally:
         with interrupts.deferred():
             for trouble in testbed.stop():
-                print(
-                    f"fairq run: while removing the network of {testbed.policy}: {trouble}", file=sys.stderr
-                )
+                print(f"while removing the network of {testbed.variant.name}: {trouble}", file=sys.stderr)
 
 
 @contextmanager

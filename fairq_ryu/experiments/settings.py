@@ -11,6 +11,7 @@ from typing import Any
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc.names import OWN, needs_ecn
+from fairq_ryu.experiments.profiles import MODERN, PROFILES
 from mininet_topos import plans
 
 
@@ -150,10 +151,24 @@ class Scenario:
         high=1000,
         default=0.0,
     )
+    host_rate_mbit: float = setting(
+        "rate at which each host sends, from a queue of its own, like its network card; 0: not limited",
+        unit="Mbit/s",
+        low=0,
+        high=100_000,
+        default=0.0,
+    )
+    hosts: str = setting(
+        "what the hosts are like: modern, this kernel as it is; period, with the least retransmission "
+        "timeout, quick ACKs, no tail-loss probe, and Reno",
+        choices=PROFILES,
+        default=MODERN,
+    )
     cc: str = setting(
         "TCP congestion control of every host: its name in the kernel, or dctcp, d2tcp, hstcp, ctrl_reno or "
         "ctrl_cubic, which are loaded for the run where the kernel lacks them",
         default="cubic",
+        default_text="`cubic`; `reno` with hosts = period",
     )
     sender_cc: tuple[str, ...] = setting(
         "TCP congestion controls of the senders in turn, in place of cc, which is then the receivers'",
@@ -180,6 +195,7 @@ class Scenario:
         low=0,
         high=60_000,
         default=0.0,
+        default_text="0; with hosts = period the time between two ticks of the kernel",
     )
     batch_loss: bool = setting(
         "when a queue refuses a packet, Open vSwitch drops the rest of its batch too; no: only "

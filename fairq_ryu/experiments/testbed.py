@@ -19,7 +19,6 @@ from typing import Any
 from fairq_ryu import client
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.free_ports import free_port
 from fairq_ryu.experiments.hostcc.hosts import HostTcp
 from fairq_ryu.experiments.measure.hidden import HiddenQueue
@@ -27,6 +26,7 @@ from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, fin
 from fairq_ryu.experiments.measure.queues import read_status
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
+from fairq_ryu.experiments.variants import Variant
 from mininet_topos.commands import CommandError, child_setup, end_process, run
 from mininet_topos.patience import patient
 from mininet_topos.plans import BehindTor, Dumbbell, FatTree, Incast, LeafSpine
@@ -93,16 +93,20 @@ class Outside:
         return process
 
 
-def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Path]:
+def config_files(
+    scenario: Scenario, where: Path, given: Path | None, variant: Variant | None = None
+) -> list[Path]:
     """The controller's configuration files, of which later ones override earlier ones: the settings of the
-    scenario, written into the directory ``where``, and the file that the user has ``given``.
+    scenario, written into the directory ``where``, the file that the user has ``given``, and the settings of
+    the ``variant``.
     """
     where.mkdir(parents=True, exist_ok=True)
     asked = where / "scenario.conf"
     asked.write_text(
         f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n{scenario.far_queues}{tenants(scenario)}"
     )
-    return [asked] if given is None else [asked, given]
+    own = None if variant is None else variant.write(where)
+    return [file for file in (asked, given, own) if file is not None]
 
 
 def tenants(scenario: Scenario) -> str:
@@ -131,12 +135,12 @@ def addresses(topology: Any) -> dict[str, str]:
 class Testbed:
     """The network of one policy: `start`, use, `stop`. `stop` may be called at any time."""
 
-    def __init__(self, scenario: Scenario, policy: str, logs: Path, config_file: Path | None) -> None:
+    def __init__(self, scenario: Scenario, variant: Variant, logs: Path, config_file: Path | None) -> None:
         """Start nothing yet. Logs of controller, agents and generators go to the directory ``logs``."""
-        baseline = baselines.of(policy)
+        baseline = variant.baseline
         self.scenario = baseline.applied(scenario)
         """the scenario to run, with the settings of the baseline"""
-        self.policy = policy
+        self.variant = variant
         self._policy = baseline.policy
         self.qdisc = baseline.qdisc
         """the qdisc of the kernel that every shallow port has; None: a FIFO"""
@@ -192,7 +196,7 @@ class Testbed:
             *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
             *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(self.rest_port)),
         ]
-        files = config_files(self.scenario, self.logs, self._config_file)
+        files = config_files(self.scenario, self.logs, self._config_file, self.variant)
         for file in files:
             command += ["--config-file", str(file)]
         app = app_of(self._policy)
@@ -246,14 +250,15 @@ class Testbed:
             switch=FairQSwitch,
             build=False,
         )
-        files = config_files(self.scenario, self.logs, self._config_file)
+        files = config_files(self.scenario, self.logs, self._config_file, self.variant)
         settings = [word for file in files for word in ("--config-file", str(file))]
         for switch in self._net.topo.switches():
             self._net.topo.nodeInfo(switch).update(
                 agent=self.has_agents, agentLog=str(self.logs), agentArgs=settings, way=self.scenario.way
             )
         if self.qdisc is not None:
-            config = loader.load([] if self._config_file is None else [self._config_file])
+            given = loader.load([] if self._config_file is None else [self._config_file])
+            config = self.variant.applied(given)
             for _, _, link in self._net.topo.links(withInfo=True):
                 if link.get("rate") is not None:
                     link["qdisc"] = self.qdisc.at(link["rate"], link["buffer"], config)
@@ -266,6 +271,8 @@ class Testbed:
             self._net.build()
             self._check_addresses()
             self.tcp.configure(self._net.hosts)
+            for host in self._net.hosts:
+                host.setRate(self.scenario.host_rate_mbit)
 
     def _check_addresses(self) -> None:
         expected = addresses(self._net.topo)

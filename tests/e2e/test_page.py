@@ -11,6 +11,7 @@ import pytest
 from fairq_ryu import client
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments import testbed as testbeds
+from fairq_ryu.experiments.variants import Variant
 from fairq_ryu.experiments.workloads.incast.measurement import IncastMeasurement
 from tests.support.browser import chromium
 
@@ -56,7 +57,7 @@ def incast(tmp_path, nothing_left):
     # Rounds for two minutes: on a slow machine everything takes longer.
     hosts = {"senders": str(SENDERS), "mice_per_sender": "4"}
     chosen = scenario.load("incast", {**hosts, "rounds": "120", "warmup_s": "1", "elephants_only_s": "1"})
-    testbed = testbeds.Testbed(chosen, "droptail", tmp_path / "logs", None)
+    testbed = testbeds.Testbed(chosen, Variant("droptail", "droptail"), tmp_path / "logs", None)
     traffic = None
     try:
         testbed.start()

@@ -328,6 +328,43 @@ def test_tcp_between_mininets_own_hosts_passes_the_userspace_datapath(mn_hosts):
             assert until(lambda sink=sink: received(sink) > 1 << 20), (sender, receiver)
 
 
+# Hosts of the papers
+
+
+def test_a_host_of_the_period_acknowledges_at_once_and_probes_no_tail(build):
+    net = build(n=2)
+    host, other = net["h1"], net["h2"]
+    before = other.cmd("ip -4 route show"), other.cmd("cat /proc/sys/net/ipv4/tcp_early_retrans").strip()
+    host.setQuickAcks(True)
+    host.setTailLossProbe(False)
+    host.setRtoMin(4)
+    assert "quickack 1" in host.cmd("ip -4 route show")
+    assert host.cmd("cat /proc/sys/net/ipv4/tcp_early_retrans").strip() == "0"
+    # In its own namespace only.
+    found = other.cmd("ip -4 route show"), other.cmd("cat /proc/sys/net/ipv4/tcp_early_retrans").strip()
+    assert found == before and before[1] != "0"
+    host.setQuickAcks(False)
+    assert "quickack" not in host.cmd("ip -4 route show")
+
+
+def test_a_host_with_a_rate_sends_no_faster(build):
+    net = build(n=1, rate=80, buffer=60_000)
+    sender, receiver = net["h1"], net["r"]
+    sender.setRate(10)
+    kinds = {each["kind"]: each for each in json.loads(sender.cmd("tc -j qdisc show dev h1-eth0"))}
+    assert set(kinds) == {"tbf", "pfifo"} and kinds["tbf"]["options"]["rate"] == 10e6 / 8
+    assert [each["kind"] for each in json.loads(receiver.cmd("tc -j qdisc show dev r-eth0"))] == ["noqueue"]
+    with contextlib.ExitStack() as stack:
+        sink = receiver.popen([sys.executable, "-c", SINK, "5999"], stdout=subprocess.PIPE, text=True)
+        stack.callback(end, sink)
+        assert sink.stdout.readline() == "ready\n"
+        began = time.monotonic()
+        stack.callback(end, sender.popen([sys.executable, "-c", SENDER, receiver.IP()]))
+        assert until(lambda: received(sink) > 2_000_000)
+        count = received(sink)
+    assert count * 8 < 10e6 * (time.monotonic() - began)
+
+
 # fairq run, without controller and agent
 
 

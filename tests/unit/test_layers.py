@@ -85,6 +85,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "laws.sfb",
             "packet",
             "policies.base",
+            "policies.choice",
             "agent.layout",
             "agent.libbpf",
             "agent.programs.queue",

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from pathlib import Path
+
+from fairq_ryu.errors import UserError
 
 
 def config_option(parser: argparse.ArgumentParser) -> None:
@@ -54,3 +58,58 @@ def full_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="print all rows of the table, not only the most important ones"
     )
+
+
+def experiment_options(parser: argparse.ArgumentParser) -> None:
+    """Add what commands have that run experiments: --policy, --set, --config-file and --repeat."""
+    parser.add_argument(
+        "--policy",
+        default="droptail,droptail-rto5,fairq",
+        metavar="NAMES",
+        help="policies to compare, comma separated, each with settings of its own in brackets if wanted:"
+        " fairq,fairq[alpha=0.5] (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="overrides",
+        metavar="NAME=VALUE",
+        help="change a setting of the scenario; may be repeated",
+    )
+    parser.add_argument(
+        "--config-file", type=Path, metavar="FILE", help="configuration file for controller and agents"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=_repetitions,
+        default=1,
+        metavar="N",
+        help="repeat everything N times, the order of the policies rotated, for means with 95%% confidence"
+        " intervals (default: %(default)s)",
+    )
+
+
+def overrides(args: argparse.Namespace) -> dict[str, str]:
+    """The settings of --set, by name. Raises `UserError`."""
+    found = {}
+    for text in args.overrides:
+        name, sign, value = text.partition("=")
+        if not sign or not name:
+            raise UserError(f"--set {text!r} is not NAME=VALUE", "write for example --set rounds=20")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def typed(command: str, directory: Path) -> str:
+    """A command as it can be typed here, with the program called as this one was."""
+    program = Path(sys.argv[0])
+    if program.is_absolute() and program.is_relative_to(Path.cwd()):
+        program = program.relative_to(Path.cwd())
+    return shlex.join([str(program), command, str(directory)])
+
+
+def _repetitions(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000")
+    return int(text)

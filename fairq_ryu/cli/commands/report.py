@@ -8,12 +8,12 @@ from pathlib import Path
 from fairq_ryu.cli.commands import options
 
 NAME = "report"
-HELP = "print the table of a result, and draw its pictures and a page"
+HELP = "print the table of a run or a sweep, and draw its pictures and a page"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="directory with result.json")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of a run or a sweep")
     parser.add_argument(
         "--out",
         type=Path,
@@ -27,7 +27,13 @@ def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
     from fairq_ryu.experiments import ownership
     from fairq_ryu.experiments.report import report
+    from fairq_ryu.experiments.sweep import report as sweep_report
+    from fairq_ryu.experiments.sweep import store
 
     out = args.out or args.directory
+    if store.is_sweep(args.directory):
+        found = store.Store.load(args.directory)
+        with ownership.given_to_caller(out, sweep_report.written(found)):
+            return sweep_report.main(found, out)
     with ownership.given_to_caller(out, report.WRITTEN):
         return report.main(args.directory, out, args.full)

@@ -11,6 +11,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc.controls import HostControls
 from fairq_ryu.experiments.hostcc.coupling import PRIORITY, Membership
+from fairq_ryu.experiments.profiles import PERIOD
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic import congestion
 from fairq_ryu.experiments.traffic.namespaces import entered
@@ -64,6 +65,9 @@ class HostTcp:
         buffers = buffer_limit(self._scenario.window_bytes, len(hosts))
         for host in hosts:
             host.setTcp(sack=self._scenario.sack, timestamps=self._scenario.timestamps)
+            if self._scenario.hosts == PERIOD:
+                host.setQuickAcks(True)
+                host.setTailLossProbe(False)
             host.setRtoMin(self._scenario.rto_min_ms)
             host.setBuffers(buffers)
             cc = wanted.get(host.name, self.cc)

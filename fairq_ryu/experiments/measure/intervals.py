@@ -58,3 +58,30 @@ def of_ratio(samples: Sequence[float]) -> Interval:
     if min(samples) <= 0:
         raise ValueError("a ratio must be more than 0")
     return Interval(*(math.exp(each) for each in of_mean([math.log(each) for each in samples])))
+
+
+def of_difference(one: Sequence[float], other: Sequence[float]) -> Interval:
+    """The mean of ``other`` less that of ``one``, and its interval, of independent samples whose deviations
+    may differ (Welch). Without any deviation the interval is the difference alone. ``ValueError`` on fewer
+    than two samples in one of them.
+    """
+    if min(len(one), len(other)) < 2:
+        raise ValueError("an interval needs two samples of each")
+    difference = stats.mean(other) - stats.mean(one)
+    parts = [stats.deviation(each) ** 2 / len(each) for each in (one, other)]
+    if not sum(parts):
+        return Interval(difference, difference, difference)
+    # Welch and Satterthwaite's number of degrees of freedom, rounded down: the interval is not too short.
+    weights = [part**2 / (len(each) - 1) for part, each in zip(parts, (one, other), strict=True)]
+    half = student(max(1, math.floor(sum(parts) ** 2 / sum(weights)))) * math.sqrt(sum(parts))
+    return Interval(difference, difference - half, difference + half)
+
+
+def of_quotient(one: Sequence[float], other: Sequence[float]) -> Interval:
+    """The geometric mean of ``other`` over that of ``one``, and its interval, as `of_difference` in the
+    logarithm. ``ValueError`` on fewer than two samples in one of them, or one that is not above 0.
+    """
+    if min(*one, *other) <= 0:
+        raise ValueError("a ratio must be more than 0")
+    logarithms = [[math.log(each) for each in samples] for samples in (one, other)]
+    return Interval(*(math.exp(each) for each in of_difference(*logarithms)))

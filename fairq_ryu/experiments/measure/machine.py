@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import importlib.util
 import os
@@ -18,13 +19,13 @@ from typing import Any
 from fairq_ryu import __version__
 from fairq_ryu.config import loader, programs
 from fairq_ryu.errors import UserError, all_of
-from fairq_ryu.experiments import baselines, kernel_kinds
+from fairq_ryu.experiments import kernel_kinds
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.hostcc import controls
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import REPOSITORY
+from fairq_ryu.experiments.variants import Variant
 from fairq_ryu.policies.base import app_of as own_app
-from fairq_ryu.setting import did_you_mean
 from mininet_topos.commands import CommandError, has_kernel_datapath, run
 from mininet_topos.patience import patient
 from mininet_topos.qdiscs import WIRE
@@ -69,21 +70,9 @@ def _exists(module: str) -> bool:
         return False
 
 
-def check_policies(policies: Sequence[str]) -> None:
-    """``UserError`` when a policy is unknown or named twice, or none is given."""
-    known = known_policies()
-    if not policies:
-        raise UserError("no policy given", "name one or more of: " + ", ".join(known))
-    for policy in policies:
-        if policy not in known:
-            raise UserError(f"there is no policy {policy!r}", did_you_mean(policy, known))
-        if policies.count(policy) > 1:
-            raise UserError(f"policy {policy!r} is named twice", "name each once")
-
-
-def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
+def check_loops(scenario: Scenario, variants: Sequence[Variant]) -> None:
     """``UserError`` for `BARE` on a network with loops, in which its switches would flood for ever."""
-    if BARE in policies and scenario.plan.loops:
+    if BARE in {each.base for each in variants} and scenario.plan.loops:
         raise UserError(
             f"policy {BARE!r} cannot run on topology {scenario.topology!r}: it has loops,"
             " and switches without a controller flood for ever",
@@ -91,16 +80,16 @@ def check_loops(scenario: Scenario, policies: Sequence[str]) -> None:
         )
 
 
-def check_controls(scenario: Scenario, policies: Sequence[str]) -> None:
+def check_controls(scenario: Scenario, variants: Sequence[Variant]) -> None:
     """``UserError`` when hosts cannot have the TCP congestion controls of the scenario and the baselines."""
-    found = [baselines.of(policy) for policy in policies]
+    found = [each.baseline for each in variants]
     controls.check(
         {name for each in found for name in each.applied(scenario).controls},
         {name for each in found if each.kernel_control for name in each.applied(scenario).controls},
     )
 
 
-def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path | None) -> None:
+def check_qdiscs(scenario: Scenario, variants: Sequence[Variant], config_file: Path | None) -> None:
     """``UserError`` when the machine cannot make the qdiscs of the kernel that some policies have, with all
     that are missing.
     """
@@ -110,13 +99,16 @@ def check_qdiscs(scenario: Scenario, policies: Sequence[str], config_file: Path 
             f" as on no real network, and {kernel_kinds.missing('netem')}, which prevents it",
             "install the package with all modules of the kernel (linux-modules-extra-...)",
         )
-    qdiscs = {name: found for name in policies if (found := baselines.of(name).qdisc) is not None}
+    qdiscs = {each.name: found for each in variants if (found := each.baseline.qdisc) is not None}
     if not qdiscs:
         return
     config = loader.load([] if config_file is None else [config_file])
     wanted = {
-        name: each.at(scenario.rate_mbit, scenario.buffer_bytes, config).arguments
-        for name, each in qdiscs.items()
+        each.name: each.baseline.qdisc.at(
+            scenario.rate_mbit, scenario.buffer_bytes, each.applied(config)
+        ).arguments
+        for each in variants
+        if each.baseline.qdisc is not None
     }
     if reasons := _refused(wanted):
         option = {name: kernel_kinds.option(qdiscs[name].kind) for name in reasons}
@@ -221,21 +213,27 @@ def find_program(name: str) -> str:
 
 
 def metadata(
-    scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
+    scenario_name: str,
+    overrides: dict[str, str],
+    variants: Sequence[Variant],
+    config_file: Path | None,
+    config_files: Iterable[Path],
 ) -> dict[str, Any]:
     """The data needed to repeat the run and to compare it with others. ``config_file``: the user's;
-    ``config_files``: all files with which controllers were started.
+    ``config_files``: all files with which controllers were started, without those of variants.
     """
-    status = _git("status", "--porcelain")
+    status, changes = _git("status", "--porcelain"), _git("diff", "HEAD")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "project_version": __version__,
         "git_commit": _git("rev-parse", "HEAD"),
         "git_dirty": None if status is None else bool(status),
+        "git_changes": hashlib.sha256(changes.encode()).hexdigest()[:12] if changes else "",
         "scenario_name": scenario_name,
         "overrides": overrides,
         "policy_config": config_file.read_text() if config_file else None,
         "settings": loader.load(config_files).as_dict(),
+        "variants": {each.name: {each.section: dict(each.settings)} for each in variants if each.settings},
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),

@@ -27,32 +27,45 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
 
     ``pictures`` are captions, each with its SVG in base64.
     """
-    text = html.escape
-    title = text(whole["scenario"]["title"])
     head, full = table.heading(whole), [line for part in table.sections(whole, full=True) for line in part]
-    parts = [
+    short = [line for part in table.sections(whole, full=False) for line in part]
+    failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
+    parts = [rows_of([head, *short]), *said(table.remarks(whole), failures)]
+    parts += [f"<details><summary>All {len(full)} rows</summary>", rows_of([head, *full]), "</details>"]
+    parts += legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in full))
+    return document(
+        whole["scenario"]["title"], [*parts, *drawn(pictures), *about(whole["scenario"], whole["metadata"])]
+    )
+
+
+def document(title: str, parts: Sequence[str]) -> str:
+    """A page with this title, a text, and these parts."""
+    title = html.escape(title)
+    head = (
         "<!doctype html>",
         f'<html lang="en"><head><meta charset="utf-8"><title>{title}</title>',
         f'<meta name="viewport" content="width=device-width"><style>{_CSS}</style></head><body>',
         f"<h1>{title}</h1>",
+    )
+    return "\n".join([*head, *parts, "</body></html>\n"])
+
+
+def said(remarks: Iterable[str], failures: bool) -> list[str]:
+    """Sentences below a table; of ``failures`` in red."""
+    listed = [f"<p>{html.escape(remark)}</p>" for remark in remarks]
+    return [f'<div class="{"failed" if failures else "remarks"}">', *listed, "</div>"] if listed else []
+
+
+def drawn(pictures: Iterable[tuple[str, str]]) -> list[str]:
+    """Captions, each with its SVG in base64."""
+    return [
+        f'<figure><figcaption>{html.escape(caption)}</figcaption><img alt="{html.escape(caption)}" '
+        f'src="data:image/svg+xml;base64,{data}"></figure>'
+        for caption, data in pictures
     ]
-    failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
-    remarks = [f"<p>{text(remark)}</p>" for remark in table.remarks(whole)]
-    parts.append(_table([head, *(line for part in table.sections(whole, full=False) for line in part)]))
-    parts += [f'<div class="{"failed" if failures else "remarks"}">', *remarks, "</div>"] if remarks else []
-    parts += [f"<details><summary>All {len(full)} rows</summary>", _table([head, *full]), "</details>"]
-    parts += _legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in full))
-    for caption, data in pictures:
-        parts.append(
-            f'<figure><figcaption>{text(caption)}</figcaption><img alt="{text(caption)}" '
-            f'src="data:image/svg+xml;base64,{data}"></figure>'
-        )
-    parts += _about(whole)
-    parts.append("</body></html>\n")
-    return "\n".join(parts)
 
 
-def _legend(terms: Iterable[Term], labels: Iterable[str]) -> list[str]:
+def legend(terms: Iterable[Term], labels: Iterable[str]) -> list[str]:
     """The meanings of those terms that the labels of the tables contain."""
     used = "\n".join(labels)
     found = [(term.name, term.meaning) for term in terms if term.mark in used]
@@ -62,24 +75,30 @@ def _legend(terms: Iterable[Term], labels: Iterable[str]) -> list[str]:
     return ["<h2>Terms</h2>", "<dl>", *listed, "</dl>"]
 
 
-def _about(whole: Mapping[str, Any]) -> list[str]:
+def about(scenario: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[str]:
     """The scenario, the machine, the settings of controller and agents, and the configuration file."""
-    metadata = dict(whole["metadata"])
+    metadata = dict(metadata)
     config = metadata.pop("policy_config", None)
-    settings = metadata.pop("settings", None)
+    settings, variants = metadata.pop("settings", None), metadata.pop("variants", {})
     parts = []
-    for name, values in (("Scenario", whole["scenario"]), ("Metadata", metadata)):
+    for name, values in (("Scenario", scenario), ("Metadata", metadata)):
         listed = [[key, _value(value)] for key, value in values.items()]
-        parts += [f"<h2>{name}</h2>", _table([["setting", "value"], *listed], "words")]
+        parts += [f"<h2>{name}</h2>", rows_of([["setting", "value"], *listed], "words")]
     if settings:
         listed = [
             [f"[{section}]", key, _value(value)]
             for section, values in settings.items()
             for key, value in values.items()
         ]
+        listed += [
+            [f"[{section}]", key, f"{_value(value)} ({name})"]
+            for name, own in variants.items()
+            for section, values in own.items()
+            for key, value in values.items()
+        ]
         parts += [
             "<details><summary>Settings of controller and agents</summary>",
-            _table([["section", "setting", "value"], *listed], "words"),
+            rows_of([["section", "setting", "value"], *listed], "words"),
             "</details>",
         ]
     if config:
@@ -100,8 +119,8 @@ def _value(value: Any) -> str:
     return str(value)
 
 
-def _table(lines: Sequence[Sequence[str]], kind: str = "") -> str:
-    """The first line is the heading."""
+def rows_of(lines: Sequence[Sequence[str]], kind: str = "") -> str:
+    """A table, whose first line is the heading."""
     head, *body = lines
     out = [f'<table class="{kind}">' if kind else "<table>"]
     out.append("<tr>" + "".join(f"<th>{html.escape(cell)}</th>" for cell in head) + "</tr>")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+from matplotlib.figure import Figure
 
 matplotlib.use("Agg")  # needs no display
 
@@ -56,18 +57,25 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
             figure = picture.figure(policies, whole["scenario"])
             if figure is None:
                 continue
-            for format in _FORMATS:
-                path = directory / f"{picture.name}.{format}"
-                # No date inside: the same result gives the same file.
-                figure.savefig(path, dpi=200, metadata={"CreationDate": None} if format == "pdf" else None)
-                written.append(path)
-            buffer = io.BytesIO()
-            figure.savefig(buffer, format="svg", metadata={"Date": None})
-            caption = picture.caption + _disturbed(policies, picture.counted)
-            embedded.append((caption, base64.b64encode(buffer.getvalue()).decode()))
+            files, svg = draw(figure, directory, picture.name)
+            written += files
+            embedded.append((picture.caption + _disturbed(policies, picture.counted), svg))
     page = directory / PAGE
     page.write_text(report_page.page(whole, embedded), encoding="utf-8")
     return [page, *written]
+
+
+def draw(figure: Figure, directory: Path, name: str) -> tuple[list[Path], str]:
+    """Write a picture into a directory in each format; returns the files, and the picture as SVG in base64,
+    for a page. In `STYLE`.
+    """
+    # No date inside: the same result gives the same file.
+    files = [directory / f"{name}.{format}" for format in FORMATS]
+    for path in files:
+        figure.savefig(path, dpi=200, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return files, base64.b64encode(buffer.getvalue()).decode()
 
 
 def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
@@ -87,14 +95,14 @@ def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
 
 
 PAGE = "report.html"
-_FORMATS = ("png", "pdf")
+FORMATS = ("png", "pdf")
 WRITTEN = (
     PAGE,
     *dict.fromkeys(
         f"{picture.name}.{format}"
         for workload in registry.WORKLOADS.values()
         for picture in workload.pictures()
-        for format in _FORMATS
+        for format in FORMATS
     ),
 )
 """The files that a report may write to its directory."""

@@ -139,14 +139,21 @@ def save(result: Mapping[str, Any], directory: Path) -> Path:
     left, if there is no room.
     """
     path = directory / FILE_NAME
-    draft = directory / f".{FILE_NAME}.{os.getpid()}"
+    write_whole(path, result)
+    return path
+
+
+def write_whole(path: Path, content: Mapping[str, Any]) -> None:
+    """Write an object as JSON, whole or not at all. ``OSError``, and no draft is left, if there is no
+    room.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        draft.write_text(json.dumps(result, indent=1) + "\n")
+        draft.write_text(json.dumps(content, indent=1) + "\n")
         draft.replace(path)
     except OSError:
         draft.unlink(missing_ok=True)
         raise
-    return path
 
 
 def load(directory: Path) -> dict[str, Any]:

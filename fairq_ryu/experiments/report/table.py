@@ -49,11 +49,11 @@ def _lines(rows: Sequence[Row], policies: Sequence[Policy], full: bool, prefix: 
         if wanted and any(value is not None for value in values):
             name = f"{prefix}{label} [{unit}]" if unit else f"{prefix}{label}"
             halves = [figure(policy, ("interval", *path)) for policy in policies]
-            out.append([name, *(_written(*each, style) for each in zip(values, halves, strict=True))])
+            out.append([name, *(written(*each, style) for each in zip(values, halves, strict=True))])
     return out
 
 
-def _written(value: float | None, half: float | None, style: str) -> str:
+def written(value: float | None, half: float | None, style: str) -> str:
     """A figure, and where it is a mean of several repetitions half of its 95 % confidence interval."""
     if value is None:
         return "-"
@@ -121,8 +121,20 @@ def show(result: Mapping[str, Any], full: bool, console: Console | None = None) 
     """Print the short table or the full one; columns of plain text where the output is no terminal."""
     console = console or Console()
     parts = sections(result, full)
-    lines = [line for part in parts for line in part]
-    listed = [heading(result), *lines]
+    write(result["scenario"]["title"], heading(result), parts, console)
+    for remark in remarks(result):
+        console.out(remark, highlight=False)
+    lines, count = (sum(map(len, each)) for each in (parts, sections(result, full=True)))
+    if lines < count:
+        hint = f"{lines} of {count} rows; `fairq report DIR --full` prints all"
+        console.out(f"{hint}, result.json has every figure.", highlight=False)
+
+
+def write(
+    title: str, heading: Sequence[str], parts: Sequence[Sequence[Sequence[str]]], console: Console
+) -> None:
+    """Print a table of several parts; columns of plain text where the output is no terminal."""
+    listed = [heading, *(line for part in parts for line in part)]
     widths = [max(len(line[place]) for line in listed) for place in range(len(listed[0]))]
     if not console.is_terminal:
         for line in listed:
@@ -130,7 +142,7 @@ def show(result: Mapping[str, Any], full: bool, console: Console | None = None) 
             console.out(line[0].ljust(widths[0]), *values, sep="  ", highlight=False)
     else:
         for places in _tables(widths, console.width):
-            table = Table(title=result["scenario"]["title"], title_justify="left")
+            table = Table(title=title, title_justify="left")
             for place in (0, *places):
                 table.add_column(listed[0][place], justify="right" if place else "left", no_wrap=True)
             for part in parts:
@@ -139,12 +151,6 @@ def show(result: Mapping[str, Any], full: bool, console: Console | None = None) 
                     table.add_row(*(Text(line[place]) for place in (0, *places)))
                 table.add_section()
             console.print(table)
-    for remark in remarks(result):
-        console.out(remark, highlight=False)
-    count = sum(map(len, sections(result, full=True)))
-    if len(lines) < count:
-        hint = f"{len(lines)} of {count} rows; `fairq report DIR --full` prints all"
-        console.out(f"{hint}, result.json has every figure.", highlight=False)
 
 
 def _tables(widths: Sequence[int], most: int) -> list[list[int]]:
@@ -165,7 +171,6 @@ def _tables(widths: Sequence[int], most: int) -> list[list[int]]:
 
 def remarks(result: Mapping[str, Any]) -> Iterator[str]:
     """Sentences below the table that explain its figures."""
-    workload = registry.of_result(result["scenario"])
     if source := result["scenario"].get("source"):
         yield f"After {source}; k = {result['scenario']['scale']:g}."
     if claim := result["scenario"].get("claim"):
@@ -175,6 +180,12 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"Means of {repeat} repetitions, counts too; \u00b1 and [low, high]: 95 % confidence intervals."
     elif result["comparison"]:
         yield "One repetition: ratios have no confidence interval. --repeat 5 gives them one."
+    yield from policy_remarks(result)
+
+
+def policy_remarks(result: Mapping[str, Any]) -> Iterator[str]:
+    """Those about single policies."""
+    workload = registry.of_result(result["scenario"])
     for policy in result["policies"]:
         shares = (
             (figure(policy, ("cpu", "switch_thread_percent")), ""),

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from fairq_ryu.experiments.measure import tcpinfo
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
 from mininet_topos.patience import patient
 
@@ -77,7 +78,7 @@ class _Talk:
 
 class Talkers:
     """``open`` opens connections; ``talk`` sends a message on each in every interval, and answers with the
-    latencies of the messages, ns.
+    latencies of the messages, ns, and the retransmission timeouts of each connection meanwhile.
     """
 
     def __init__(self, loop: Loop) -> None:
@@ -133,6 +134,7 @@ class Talkers:
         phase, interval, start = random.Random(seed), int(interval_s * 1e9), time.monotonic_ns()
         end = start + int(seconds * 1e9)
         self._times, sent = [], 0
+        before = [(talk, tcpinfo.of(talk.sock).total_rto) for talk in self._talks]
         queue = [
             (start + int(phase.random() * interval), number, talk) for number, talk in enumerate(self._talks)
         ]
@@ -155,4 +157,11 @@ class Talkers:
             if (left := deadline - time.monotonic()) <= 0:
                 break
             self._loop.step(left)
-        answer("talk", sent=sent, times_ns=self._times, errors=self._errors)
+        timeouts = [
+            _more(tcpinfo.of(talk.sock).total_rto, first) for talk, first in before if talk in self._talks
+        ]
+        answer("talk", sent=sent, times_ns=self._times, errors=self._errors, timeouts=timeouts)
+
+
+def _more(after: int | None, before: int | None) -> int | None:
+    return None if after is None or before is None else after - before

@@ -173,7 +173,8 @@ class _Mouse:
         self._loop.drop(self._sock)
         self._done()
 
-    def result(self) -> Json:
+    def result(self, round_ns: int) -> Json:
+        """``round_ns``: when its round began."""
         # Compared after the round, so that it does not influence the measurement. For an incomplete mouse,
         # the bytes that arrived are compared.
         expected = pattern(self._seed, self._size)[: self._got]
@@ -181,7 +182,15 @@ class _Mouse:
         if self._fct_ns is not None and not intact:
             self._fct_ns, self._error = None, "wrong data"
         info = self._info._asdict() if self._info else {}
-        return {"id": self.id, "fct_ns": self._fct_ns, "error": self._error, "intact": intact, **info}
+        return {
+            "id": self.id,
+            "bytes": self._got,
+            "fct_ns": self._fct_ns,
+            "last_ns": None if self._fct_ns is None else self._began - round_ns + self._fct_ns,
+            "error": self._error,
+            "intact": intact,
+            **info,
+        }
 
 
 class _Chain:
@@ -218,10 +227,11 @@ class _Chain:
             self._over = True
             self._begun[-1].give_up()
 
-    def results(self) -> list[Json]:
-        made = [mouse.result() for mouse in self._begun]
+    def results(self, round_ns: int) -> list[Json]:
+        made = [mouse.result(round_ns) for mouse in self._begun]
         rest = range(self._order["id"] + len(made), self._order["id"] + self._order["requests"])
-        return made + [{"id": each, "fct_ns": None, "error": NOT_BEGUN, "intact": True} for each in rest]
+        nothing = {"bytes": 0, "fct_ns": None, "last_ns": None, "error": NOT_BEGUN, "intact": True}
+        return made + [{"id": each, **nothing} for each in rest]
 
 
 class Client:
@@ -254,7 +264,7 @@ class Client:
             order["cmd"],
             clock_ns=began,
             took_ns=took,
-            mice=[result for chain in chains for result in chain.results()],
+            mice=[result for chain in chains for result in chain.results(began)],
         )
         gc.collect()
 

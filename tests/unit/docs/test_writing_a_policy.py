@@ -141,7 +141,8 @@ def test_its_application_names_it(environment):
 
 def test_experiments_take_it(environment):
     program = (
-        "from fairq_ryu.experiments.measure import machine; machine.check_policies(['fairq', 'buffershare']);"
+        "from fairq_ryu.experiments import runner; from fairq_ryu.experiments.measure import machine;"
+        "runner.known_variants(['fairq', 'buffershare'], None);"
     )
     done = run(environment, "-c", program + "print(machine.app_of('buffershare'), machine.app_of('fairq'))")
     assert done.stdout.split() == ["fairq_ryu.apps.policy", "fairq_ryu.apps.fairq"], done.stderr

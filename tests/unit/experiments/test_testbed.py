@@ -13,6 +13,7 @@ from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario, testbed
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, config_files
+from fairq_ryu.experiments.variants import Variant
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.uplink import Member
 
@@ -56,7 +57,7 @@ def test_a_second_signal_ends_a_protected_block_that_does_not_end(monkeypatch: p
 
 
 def test_a_second_signal_while_removing_ends_one_step_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    bed = testbed.Testbed(scenario.load("incast"), "bare", Path(), None)
+    bed = testbed.Testbed(scenario.load("incast"), Variant("bare", "bare"), Path(), None)
     closed = []
 
     def interrupted(_workers: object) -> None:
@@ -153,7 +154,7 @@ def _has_become(child: subprocess.Popen[bytes], code: int) -> bool:
 
 
 def test_the_controller_is_stopped_and_goes_on_also_after_an_error(tmp_path: Path) -> None:
-    bed = testbed.Testbed(scenario.load("incast", {}), "fairq", tmp_path, None)
+    bed = testbed.Testbed(scenario.load("incast", {}), Variant("fairq", "fairq"), tmp_path, None)
     with bed.controller_stopped():
         pass  # there is none yet
     with subprocess.Popen(["sleep", "60"]) as child:

@@ -154,10 +154,48 @@ class Routed(hosts.FairQHost):
 
     def __init__(self):
         self.name, self.commands = "h1", []
+        self.route = "10.0.0.0/8 dev h1-eth0 scope link"
 
     def cmd(self, command):
         self.commands.append(command)
-        return "10.0.0.0/8 dev h1-eth0 scope link\n" if command == "ip -4 route show" else ""
+        return f"{self.route}\n" if command == "ip -4 route show" else ""
+
+
+def test_quick_acks_are_set_in_every_route_once():
+    host = Routed()
+    host.route = "10.0.0.0/8 dev h1-eth0 scope link quickack 1 "
+    host.setQuickAcks(True)
+    host.setQuickAcks(False)
+    wanted = "ip route replace 10.0.0.0/8 dev h1-eth0 scope link"
+    assert [each for each in host.commands if "replace" in each] == [f"{wanted} quickack 1", wanted]
+
+
+class Cards(Ends):
+    """It knows the MTU of its interfaces."""
+
+    _is_at_userspace = hosts.FairQHost._is_at_userspace
+
+    def cmd(self, text):
+        link = "2: h1-eth0@if3: <UP> mtu 1500 qdisc noqueue\n"
+        return link if text.startswith("ip ") else super().cmd(text)
+
+
+@pytest.mark.parametrize(
+    ("datapath", "queue"), [("user", "pfifo limit 1000"), ("kernel", "netem delay 1us limit 100000")]
+)
+def test_packets_wait_in_a_host_that_has_a_rate(datapath, queue):
+    host = Cards(datapath, datapath)
+    hosts.FairQHost.setRate(host, 0)
+    assert host.commands == []
+    hosts.FairQHost.setRate(host, 25)
+    shaper = "tbf rate 25000000bit burst 3080 peakrate 100000000000bit mtu 1540 limit 1500000"
+    assert host.commands == [
+        f"tc qdisc replace dev {name} root handle 1: {shaper} && "
+        f"tc qdisc replace dev {name} parent 1:1 handle 10: {queue}"
+        for name in ("h1-eth0", "h1-eth1")
+    ]
+    with pytest.raises(hosts.HostError, match="h1: cannot send at 25 Mbit/s: Error: Unknown qdisc"):
+        hosts.FairQHost.setRate(Cards(datapath, answer="Error: Unknown qdisc\n"), 25)
 
 
 @pytest.mark.parametrize(

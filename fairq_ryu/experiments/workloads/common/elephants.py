@@ -8,6 +8,7 @@ Their figures, in the ``elephants`` object of a policy in the result, which is n
     after_sum_mbit  the sum in the phase afterwards, likewise
     after_share     after_sum_mbit / alone_sum_mbit; null where one of them is null
     retransmissions, rto_timeouts    of the elephants' sockets in the rounds (timeouts null before 6.7)
+    timeout_flows, timeout_share     elephants with at least one timeout in the rounds, see `common.timeouts`
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.traffic.workers import ask_all
+from fairq_ryu.experiments.workloads.common.counts import more
 from fairq_ryu.experiments.workloads.common.measurement import Measurement, queue_between
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 from fairq_ryu.experiments.workloads.common.transfers import finish_transfers
 
 
@@ -102,9 +105,8 @@ def elephants_summary(
 ) -> dict[str, Any]:
     """The elephants between two marks of the sink and two readings of their sockets."""
     goodput = goodputs(before, after)
-    timeouts: int | None = None
-    if all(each["total_rto"] is not None for each in info_after.values()):
-        timeouts = sum(info_after[i]["total_rto"] - info_before[i]["total_rto"] for i in info_after)
+    timeouts = [more(info_before, info_after, "total_rto", [int(number)]) for number in info_after]
+    known = [each for each in timeouts if each is not None]
     return {
         "goodput_mbit": goodput,
         "goodput_sum_mbit": sum(goodput),
@@ -117,7 +119,8 @@ def elephants_summary(
         "retransmissions": sum(
             info_after[i]["total_retrans"] - info_before[i]["total_retrans"] for i in info_after
         ),
-        "rto_timeouts": timeouts,
+        "rto_timeouts": sum(known) if len(known) == len(timeouts) else None,
+        **timed_out(timeouts),
     }
 
 

@@ -39,6 +39,14 @@ class Shown(NamedTuple):
         return {"label": self.name, "color": self.colour, "linestyle": self.line, "linewidth": 2}
 
 
+def shown(policies: Sequence[tuple[Policy, str]]) -> list[Shown]:
+    """Figures and names of policies, with a colour and a line for each."""
+    return [
+        Shown(figures, _COLOURS[place % len(_COLOURS)], _LINES[place % len(_LINES)], name)
+        for place, (figures, name) in enumerate(policies)
+    ]
+
+
 Draw = Callable[[Any, Sequence[Shown], Mapping[str, Any]], None]
 """Draws the figures of the policies on axes; the last argument is the scenario."""
 
@@ -57,15 +65,12 @@ class Picture(NamedTuple):
 
     def figure(self, policies: Sequence[Policy], scenario: Mapping[str, Any]) -> Figure | None:
         """Draw the policies, none of which failed; None if none has the figures."""
-        shown = [
-            Shown(each, _COLOURS[place % len(_COLOURS)], _LINES[place % len(_LINES)], name(each, scenario))
-            for place, each in enumerate(policies)
-            if self.shows(each)
-        ]
-        if not shown:
+        drawn = shown([(each, name(each, scenario)) for each in policies])
+        drawn = [each for each in drawn if self.shows(each.figures)]
+        if not drawn:
             return None
         figure = Figure(figsize=_SIZE, layout="constrained")
-        self.draw(figure.add_subplot(), shown, scenario)
+        self.draw(figure.add_subplot(), drawn, scenario)
         return figure
 
 

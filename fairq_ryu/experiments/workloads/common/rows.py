@@ -46,6 +46,19 @@ class Row(NamedTuple):
     shown: Shown = Shown.FULL
 
 
+class Headline(NamedTuple):
+    """A figure that tells policies apart: sweeps show it at each point, and verdicts are about it."""
+
+    row: Row
+    more_is_better: bool
+    drawn: bool = False
+    """whether the picture of a sweep has it"""
+    logarithmic: bool = False
+    """whether that picture has it on a logarithmic scale"""
+    limit: tuple[str, ...] = ()
+    """where what no policy can beat is in a policy's figures; (): it is not known"""
+
+
 class RowGroup(NamedTuple):
     """Rows that are repeated for each member of a list of figures, which is alike in all policies."""
 
@@ -89,6 +102,7 @@ class Table(NamedTuple):
     groups: tuple[RowGroup, ...] = ()
     ratios: tuple[Ratio, ...] = ()
     terms: tuple[Term, ...] = ()
+    headlines: tuple[Headline, ...] = ()
     remarks: Callable[[Figures], Iterator[str]] = _no_remarks
     """sentences below the table on the figures of one policy"""
 
@@ -101,6 +115,24 @@ def counts(section: str, labels: Mapping[str, str | tuple[str, Shown]]) -> tuple
         (field, (given, Shown.FULL) if isinstance(given, str) else given) for field, given in labels.items()
     ]
     return tuple(Row(label, "", (section, field), "d", shown) for field, (label, shown) in listed)
+
+
+def timeouts(label: str, flows: str, path: tuple[str, ...], shown: Shown = Shown.FULL) -> tuple[Row, ...]:
+    """Rows of retransmission timeouts: all, with this label, and the flows that had one or more."""
+    return (Row(label, "", (*path, "rto_timeouts"), "d", shown), *timeout_flows(flows, path))
+
+
+def timeout_flows(flows: str, path: tuple[str, ...]) -> tuple[Row, ...]:
+    """The flows with one retransmission timeout or more, as number and share."""
+    return (
+        Row(f"{flows} with RTO timeouts", "", (*path, "timeout_flows"), "d"),
+        Row(f"{flows} with RTO timeouts, share", "", (*path, "timeout_share"), ".1%"),
+    )
+
+
+def timeout_headline(flows: str, path: tuple[str, ...]) -> Headline:
+    """The share of the flows that had a retransmission timeout."""
+    return Headline(timeout_flows(flows, path)[1], more_is_better=False, drawn=True)
 
 
 _SHOWN_PARTS = dict.fromkeys(("p50", "p99", "max"), Shown.SHORT)
@@ -146,6 +178,7 @@ def _drops_share(first: Figures, other: Figures) -> float | None:
     return quotient(*drops)
 
 
+QUEUE_MEAN = Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f", Shown.SHORT)
 BOTTLENECK = (
     *counts(
         "senders",
@@ -154,7 +187,7 @@ BOTTLENECK = (
     Row("drops at the bottleneck", "", ("queue", "qdisc_drops"), "d", Shown.SHORT),
     Row("dropped by the queue law", "", ("queue", "rounds", "law", "dropped"), "d", Shown.SHORT),
     Row("marked by the queue law", "", ("queue", "rounds", "law", "marked"), "d"),
-    Row("queue mean", "bytes", ("queue", "rounds", "mean_bytes"), ".0f", Shown.SHORT),
+    QUEUE_MEAN,
     Row("queue p99", "bytes", ("queue", "rounds", "p99_bytes"), ".0f"),
     Row("ACKs rewritten", "", ("queue", "rounds", "acks_rewritten"), "d"),
     Row("switch's thread, of one CPU", "%", ("cpu", "switch_thread_percent"), ".0f", Shown.SHORT),
@@ -194,12 +227,15 @@ JAIN = Term(
     "Fairness of the elephants' rates: 1 when all are equal, 1/n when one of n has everything.",
 )
 
+QUEUE_HEADLINE = Headline(QUEUE_MEAN, more_is_better=False)
+
 ELEPHANTS_GOODPUT = (
     Row("elephants goodput", "Mbit/s", ("elephants", "goodput_sum_mbit"), ".1f", Shown.SHORT),
 )
+ELEPHANTS_HEADLINE = Headline(ELEPHANTS_GOODPUT[0], more_is_better=True)
 ELEPHANTS_FAIRNESS = (
     Row("elephants Jain's index", "", ("elephants", "jain"), ".4f"),
-    Row("elephants RTO timeouts", "", ("elephants", "rto_timeouts"), "d", Shown.NONZERO),
+    *timeouts("elephants RTO timeouts", "elephants", ("elephants",), Shown.NONZERO),
 )
 ELEPHANTS_ALONE = (
     Row("alone: goodput", "Mbit/s", ("elephants", "alone_sum_mbit"), ".1f"),

@@ -12,6 +12,7 @@ from fairq_ryu.experiments.traffic.flow_sender import HEADER
 from fairq_ryu.experiments.traffic.payload import checksum
 from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement
 from fairq_ryu.experiments.workloads.common.settings import ShortScenario
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 
 LINGER_S = 10.0
 """Short flows have this long to finish after the measured phase."""
@@ -46,9 +47,9 @@ class ShortFlows:
             **self._to,
         )
 
-    def finish(self, measurement: Measurement[Any]) -> tuple[list[dict[str, Any]], Mapping[int, int | None]]:
-        """Start no more; the flows, and when the last byte of each has arrived (None: it has not). What
-        arrived is compared with what was sent.
+    def finish(self, measurement: Measurement[Any]) -> list[dict[str, Any]]:
+        """Start no more; the flows, each with ``done_ns``, when its last byte has arrived (None: it has not),
+        and ``total_rto``, its sender's timeouts. What arrived is compared with what was sent.
         """
         started: list[dict[str, Any]] = self._source.ask("cease")["flows"]
         ids = [flow["id"] for flow in started]
@@ -59,20 +60,24 @@ class ShortFlows:
             whole = here["done_ns"] is None or here["bytes"] == flow["size"] - HEADER.size
             same = here["crc"] == checksum(flow["seed"], here["bytes"])
             measurement.integrity.flow(whole and same and here["bytes"] <= there["sent"])
-        return started, {each["id"]: each["done_ns"] for each in arrived}
+        return [
+            {**flow, "done_ns": here["done_ns"], "total_rto": there.get("total_rto")}
+            for flow, here, there in zip(started, arrived, sent, strict=True)
+        ]
 
 
-def short_figures(
-    started: Sequence[Mapping[str, Any]], done_ns: Mapping[int, int | None], phase_ns: tuple[int, int]
-) -> dict[str, Any]:
-    """The short flows that were due in the phase, its end excluded: ``count``, ``unfinished``, and
-    ``fct_ms``, the summary of the times from connect() to the last byte of those that have finished (None:
-    none). ``done_ns``: by number, when the last byte of each has arrived (None: it has not).
+def short_figures(flows: Sequence[Mapping[str, Any]], phase_ns: tuple[int, int]) -> dict[str, Any]:
+    """The short flows that were due in the phase, its end excluded: ``count``, ``unfinished``, ``fct_ms``,
+    the summary of the times from connect() to the last byte of those that have finished (None: none), and
+    what `timed_out` has. ``flows`` as `ShortFlows.finish` returns them.
     """
     # By when they were due: a flow that the machine starts late, or that ends late, belongs to its phase.
     begin, end = phase_ns
-    counted = [flow for flow in started if begin <= flow["due_ns"] < end]
-    times = [
-        (done - flow["start_ns"]) / 1e6 for flow in counted if (done := done_ns.get(flow["id"])) is not None
-    ]
-    return {"count": len(counted), "unfinished": len(counted) - len(times), "fct_ms": fct_summary(times)}
+    counted = [flow for flow in flows if begin <= flow["due_ns"] < end]
+    times = [(done - flow["start_ns"]) / 1e6 for flow in counted if (done := flow["done_ns"]) is not None]
+    return {
+        "count": len(counted),
+        "unfinished": len(counted) - len(times),
+        "fct_ms": fct_summary(times),
+        **timed_out([flow["total_rto"] for flow in counted]),
+    }

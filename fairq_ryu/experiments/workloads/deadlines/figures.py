@@ -8,11 +8,13 @@ In every run all flows of the scenario start together, and the object has:
     impossible      deadlines that the link cannot meet, whichever flow it carries first
     runs_with_missed, unfinished, retransmissions, rto_timeouts   the last two of the senders' sockets;
                     timeouts null before Linux 6.7
+    timeout_flows, timeout_share   flows of all runs with at least one timeout, see `common.timeouts`
     endless_goodput_mbit   sum of all endless flows, mean of the runs, from the common start to the last byte
                     of the other flows; null without endless flows
     endless_longest_gap_ms   the longest time in that period in which one of them delivered no byte; null
                     without endless flows
-    by_flow         each flow of the scenario in all runs: size_bytes, deadline_s, missed, ms (as fct_ms)
+    by_flow         each flow of the scenario in all runs: size_bytes, deadline_s, missed, ms (as fct_ms),
+                    timeout_flows, timeout_share: of its runs
     runs            one object for each run
       flows           size_bytes, deadline_s, ms from the common start to the last byte, met, error,
                       retransmissions, rto_timeouts
@@ -29,6 +31,7 @@ from typing import Any
 
 from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.workloads.common.outcomes import Outcome
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 
 
 def flow_figures(outcome: Outcome) -> dict[str, Any]:
@@ -73,6 +76,7 @@ def deadlines_figures(runs: Sequence[Mapping[str, Any]], announced: int) -> dict
         "unfinished": sum(each["ms"] is None for each in flows),
         "retransmissions": sum(each["retransmissions"] for each in flows),
         "rto_timeouts": None if None in timeouts else sum(timeouts),
+        **timed_out(timeouts),
         "endless_goodput_mbit": sum(each["goodput_mbit"] for each in endless) / len(runs)
         if endless
         else None,
@@ -89,4 +93,5 @@ def _across(same: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "deadline_s": same[0]["deadline_s"],
         "missed": sum(each["met"] is False for each in same),
         "ms": fct_summary([each["ms"] for each in same if each["ms"] is not None]),
+        **timed_out([each["rto_timeouts"] for each in same]),
     }

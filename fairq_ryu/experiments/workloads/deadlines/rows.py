@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Figures, Row, RowGroup, Shown, Table, counts, share
+from fairq_ryu.experiments.workloads.common.rows import (
+    Figures,
+    Headline,
+    Row,
+    RowGroup,
+    Shown,
+    Table,
+    counts,
+    share,
+)
 
 
 def _flow(figures: Figures) -> str:
@@ -12,22 +21,25 @@ def _flow(figures: Figures) -> str:
     return f"{size} in {deadline:g} s: " if deadline else f"{size}: "
 
 
+_MISSED = Row("deadlines missed", "", ("deadlines", "missed"), "d", Shown.SHORT)
+_ENDLESS = Row("endless flows goodput", "Mbit/s", ("deadlines", "endless_goodput_mbit"), ".1f", Shown.SHORT)
+
 TABLE = Table(
     rows=(
+        Row("flows with a deadline", "", ("deadlines", "deadlines"), "d"),
+        _MISSED,
         *counts(
             "deadlines",
             {
-                "deadlines": "flows with a deadline",
-                "missed": ("deadlines missed", Shown.SHORT),
                 "impossible": "deadlines that the link cannot meet",
                 "runs_with_missed": "runs with a missed deadline",
                 "unfinished": ("flows unfinished", Shown.NONZERO),
                 "retransmissions": "flows retransmissions",
-                "rto_timeouts": ("flows RTO timeouts", Shown.SHORT),
                 "announced": "flows announced",
             },
         ),
-        Row("endless flows goodput", "Mbit/s", ("deadlines", "endless_goodput_mbit"), ".1f", Shown.SHORT),
+        *common.timeouts("flows RTO timeouts", "flows", ("deadlines",), Shown.SHORT),
+        _ENDLESS,
         Row("endless flows longest silence", "ms", ("deadlines", "endless_longest_gap_ms"), ".0f"),
         *common.BOTTLENECK,
         *common.INTEGRITY,
@@ -42,6 +54,12 @@ TABLE = Table(
                 Row("missed", "", ("missed",), "d"),
             ),
         ),
+    ),
+    headlines=(
+        Headline(_MISSED, more_is_better=False, drawn=True),
+        common.timeout_headline("flows", ("deadlines",)),
+        Headline(_ENDLESS, more_is_better=True, drawn=True),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(
         *common.BOTTLENECK_RATIOS,

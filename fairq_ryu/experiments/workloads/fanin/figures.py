@@ -1,6 +1,7 @@
 """The figures of a fan-in, in the ``fanin`` object of a policy in the result. Pure.
 
-``announced`` and the sums of what is in each entry of ``sweep``, which has one for each number of flows:
+``announced``; ``goodput_mbit`` and ``last_byte_ms`` as below, of all rounds; and
+the sums of what is in each entry of ``sweep``, which has one for each number of flows:
 
     n               flows of each application
     rounds          as of an incast, see `incast.figures`
@@ -13,6 +14,7 @@
                     counts as round_timeout_s. last_byte_list_ms: each
     fct_ms          of the finished flows
     rto_timeouts, rto_source, retransmissions   of the senders
+    timeout_flows, timeout_share   flows with at least one timeout, see `common.timeouts`
     qdisc_drops, queue, stolen_percent    of all rounds with this n, disturbed ones too; queue as queue.rounds
 """
 
@@ -24,6 +26,7 @@ from typing import Any
 
 from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.workloads.common.outcomes import Outcome, last_ms
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out, together
 
 
 def rounds_figures(
@@ -48,6 +51,7 @@ def rounds_figures(
         "fct_ms": fct_summary([each.ms for each in flows if each.ms is not None]),
         "rto_timeouts": sum(each.rto_timeouts or 0 for each in flows) if exact else namespace_timeouts,
         "rto_source": "tcp_info" if exact else "namespace",
+        **timed_out([each.rto_timeouts for each in flows]),
         "retransmissions": sum(each.retransmissions for each in flows),
     }
 
@@ -55,8 +59,13 @@ def rounds_figures(
 def fanin_figures(sweep: Sequence[Mapping[str, Any]], announced: int) -> dict[str, Any]:
     """The figures of each number of flows, and the sums of all."""
     keys = ("flows", "unfinished", "deadlines", "missed", "rto_timeouts", "retransmissions", "qdisc_drops")
+    last = [each for entry in sweep for each in entry["last_byte_list_ms"]]
+    carried = sum(entry["goodput_mbit"] * sum(entry["last_byte_list_ms"]) for entry in sweep)
     return {
         "announced": announced,
         **{key: sum(each[key] for each in sweep) for key in keys},
+        **together(sweep, "flows"),
+        "goodput_mbit": carried / sum(last),
+        "last_byte_ms": fct_summary(last),
         "sweep": list(sweep),
     }

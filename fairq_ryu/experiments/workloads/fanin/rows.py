@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
+    Headline,
     Ratio,
     Row,
     RowGroup,
@@ -23,6 +24,10 @@ def _least_times_lower(first: Figures, other: Figures) -> float | None:
     return min((a / b for a, b in medians if b), default=None)
 
 
+_MISSED = Row("all n: deadlines missed", "", ("fanin", "missed"), "d", Shown.SHORT)
+_GOODPUT = Row("all n: goodput", "Mbit/s", ("fanin", "goodput_mbit"), ".1f")
+_LAST_BYTE = Row("all n: last byte p99", "ms", ("fanin", "last_byte_ms", "p99"), ".1f")
+
 TABLE = Table(
     rows=(
         *counts(
@@ -31,11 +36,13 @@ TABLE = Table(
                 "flows": "all n: flows",
                 "unfinished": ("all n: flows unfinished", Shown.NONZERO),
                 "deadlines": "all n: flows with a deadline",
-                "missed": ("all n: deadlines missed", Shown.SHORT),
-                "rto_timeouts": ("all n: RTO timeouts", Shown.SHORT),
                 "announced": "all n: flows announced",
             },
         ),
+        _MISSED,
+        _GOODPUT,
+        _LAST_BYTE,
+        *common.timeouts("all n: RTO timeouts", "all n: flows", ("fanin",), Shown.SHORT),
         *common.BOTTLENECK,
         *common.INTEGRITY,
     ),
@@ -53,11 +60,18 @@ TABLE = Table(
                 Row("last byte p50 / physical limit", "", ("distance", "limit_times"), ".2f", Shown.SHORT),
                 Row("last byte p50 alone, ample buffer", "ms", ("distance", "floor_ms"), ".1f"),
                 Row("last byte p50 / alone", "", ("distance", "floor_times"), ".2f"),
-                Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+                *common.timeouts("RTO timeouts", "flows", ()),
                 Row("retransmissions", "", ("retransmissions",), "d"),
                 Row("drops at the bottleneck", "", ("qdisc_drops",), "d"),
             ),
         ),
+    ),
+    headlines=(
+        Headline(_GOODPUT, more_is_better=True, drawn=True),
+        Headline(_LAST_BYTE, more_is_better=False, drawn=True, logarithmic=True),
+        common.timeout_headline("all n: flows", ("fanin",)),
+        Headline(_MISSED, more_is_better=False),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(
         *common.BOTTLENECK_RATIOS,

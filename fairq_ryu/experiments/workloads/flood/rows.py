@@ -15,6 +15,7 @@ TABLE = Table(
         Row("during / before the flood: goodput", "", ("flood", "during_share"), ".1%", Shown.SHORT),
         *common.INTEGRITY,
     ),
+    headlines=(common.ELEPHANTS_HEADLINE._replace(drawn=True), common.QUEUE_HEADLINE),
     ratios=common.ELEPHANT_RATIOS,
     terms=(
         common.ELEPHANT,

@@ -18,6 +18,7 @@ Pure functions.
       link_share      goodput_sum_mbit over the rate of the bottleneck
       jain
       retransmissions, rto_timeouts    of its sockets (timeouts null before 6.7); null for udp
+      timeout_flows, timeout_share     its flows with at least one timeout, see `common.timeouts`
       sent_mbit, lost_share   of udp: payload that it has sent, and the part of it that has not arrived;
                       else null
     stages          null, or where groups start within the measured phase: of each part between two starts
@@ -26,7 +27,8 @@ Pure functions.
                     flows, goodput_sum_mbit, jain
     short           null without short flows, or of those that were due in the measured phase, as planned:
                     count, unfinished, and fct_ms: count, mean, sd, p50, p95, p99, max of the completion times
-                    in ms, from connect() to the last byte, finished flows only; null when none finished
+                    in ms, from connect() to the last byte, finished flows only; null when none finished;
+                    timeout_flows, timeout_share: those with at least one timeout, of the senders' sockets
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.workloads.common.counts import Counts, more, rates
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 from fairq_ryu.experiments.workloads.heterogeneous.settings import Group
 
 
@@ -106,6 +109,7 @@ def _losses(group: Group, sockets: tuple[Sockets, Sockets]) -> dict[str, Any]:
     return {
         "retransmissions": more(before, after, "total_retrans", group.numbers),
         "rto_timeouts": more(before, after, "total_rto", group.numbers),
+        **timed_out([more(before, after, "total_rto", [number]) for number in group.numbers]),
         "sent_mbit": None,
         "lost_share": None,
     }
@@ -118,6 +122,7 @@ def _sent(group: Group, arrived_mbit: float, sockets: tuple[Sockets, Sockets]) -
     return {
         "retransmissions": None,
         "rto_timeouts": None,
+        **timed_out([None]),
         "sent_mbit": sent,
         # What was under way before may arrive in the phase.
         "lost_share": max(0.0, 1 - arrived_mbit / sent) if sent else None,

@@ -56,7 +56,7 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
         short = None
         if self._short is not None:
             measured_ns = at_ns + int(scenario.warmup_s * 1e9), at_ns + int(end_s * 1e9)
-            short = short_figures(*self._short.finish(self), measured_ns)
+            short = short_figures(self._short.finish(self), measured_ns)
         self._long.finish(self)
         queue = phase["queue"]["rounds"]
         return {

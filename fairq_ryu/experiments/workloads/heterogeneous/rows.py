@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
+    Headline,
     Row,
     RowGroup,
     Shown,
@@ -28,15 +29,19 @@ def _stage(stage: Figures) -> str:
     return f"from {stage['from_s']:.0f} s, {flows}: "
 
 
+_GOODPUT = Row("goodput of long flows", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".1f", Shown.SHORT)
+_JAIN = Row("Jain's index, all long flows", "", (_NAME, "jain"), ".4f", Shown.SHORT)
+_DELAY = times("queueing delay", (_NAME, "delay_ms"), ("mean", "p50", "p99", "max"), ".2f")
 _FLOWS = (
-    Row("goodput of long flows", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".1f", Shown.SHORT),
+    _GOODPUT,
     Row("Jain's index, TCP flows", "", (_NAME, "jain_tcp"), ".4f"),
-    Row("Jain's index, all long flows", "", (_NAME, "jain"), ".4f", Shown.SHORT),
+    _JAIN,
     Row("link utilisation", "", (_NAME, "utilisation"), ".1%", Shown.SHORT),
-    *times("queueing delay", (_NAME, "delay_ms"), ("mean", "p50", "p99", "max"), ".2f"),
+    *_DELAY,
     Row("short flows", "", (_NAME, "short", "count"), "d"),
     Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
     *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
+    *common.timeout_flows("short flows", (_NAME, "short")),
 )
 _GROUP = (
     Row("goodput", "Mbit/s", ("goodput_sum_mbit",), ".1f", Shown.SHORT),
@@ -44,7 +49,7 @@ _GROUP = (
     Row("flow with least", "Mbit/s", ("least_mbit",), ".2f"),
     Row("flow with most", "Mbit/s", ("most_mbit",), ".2f"),
     Row("retransmissions", "", ("retransmissions",), "d"),
-    Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+    *common.timeouts("RTO timeouts", "flows", ()),
     Row("sent", "Mbit/s", ("sent_mbit",), ".1f"),
     Row("lost", "", ("lost_share",), ".1%"),
 )
@@ -58,6 +63,12 @@ TABLE = Table(
     groups=(
         RowGroup((_NAME, "groups"), _group, _GROUP),
         RowGroup((_NAME, "stages"), _stage, _STAGE),
+    ),
+    headlines=(
+        Headline(_GOODPUT, more_is_better=True, drawn=True),
+        Headline(_JAIN, more_is_better=True, drawn=True),
+        Headline(_DELAY[2], more_is_better=False, drawn=True),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(
         share("long_goodput_share", (_NAME, "goodput_sum_mbit"), "goodput of long flows"),

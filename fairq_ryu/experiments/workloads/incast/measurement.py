@@ -86,8 +86,10 @@ class IncastMeasurement(Measurement[IncastScenario]):
         left_out = [number for number in range(len(made)) if number not in counted]
         return {
             "rounds": rounds.figures(stolen, scenario.rounds) if made else None,
-            "mice": mice_of([made[number] for number in counted], servers),
-            "mice_left_out": mice_of([made[number] for number in left_out], servers),
+            "mice": mice_of([made[number] for number in counted], servers, scenario.round_timeout_s),
+            "mice_left_out": mice_of(
+                [made[number] for number in left_out], servers, scenario.round_timeout_s
+            ),
             "elephants": elephants_summary(
                 sink_before, sink_after, info_before, info_after, alone_sum, after_sum
             )

@@ -8,6 +8,7 @@ from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
+    Headline,
     Row,
     Shown,
     Table,
@@ -27,6 +28,8 @@ _ROUNDS = counts(
         "counted_disturbed": "disturbed rounds kept",
     },
 )
+_GOODPUT = Row("goodput of volleys", "Mbit/s", ("mice", "goodput_mbit"), ".1f")
+_MEAN, _P99 = times("mice FCT", ("mice", "fct_ms"), ("mean", "p99"))
 _MICE = (
     *counts("mice", {"count": "mice", "unfinished": ("mice unfinished", Shown.NONZERO)}),
     *times("mice FCT", ("mice", "fct_ms"), ("mean", "sd", "p50", "p95", "p99", "max")),
@@ -34,10 +37,11 @@ _MICE = (
     Row("mice FCT p99 / physical limit", "", ("distance", "limit_times"), ".2f", Shown.SHORT),
     Row("a volley alone, idle link: FCT p99", "ms", ("distance", "floor_ms"), ".1f"),
     Row("mice FCT p99 / volley alone", "", ("distance", "floor_times"), ".2f"),
+    _GOODPUT,
+    *common.timeouts("mice RTO timeouts", "mice", ("mice",), Shown.SHORT),
     *counts(
         "mice",
         {
-            "rto_timeouts": ("mice RTO timeouts", Shown.SHORT),
             "segments_dropped": "mice segments dropped",
             "retransmissions": "mice retransmissions",
         },
@@ -80,6 +84,14 @@ TABLE = Table(
         *_LEFT_OUT,
     ),
     ratios=(*_RATIOS, *common.ELEPHANT_RATIOS),
+    headlines=(
+        Headline(_GOODPUT, more_is_better=True, drawn=True),
+        Headline(_P99, more_is_better=False, drawn=True, logarithmic=True, limit=("distance", "limit_ms")),
+        common.timeout_headline("mice", ("mice",)),
+        Headline(_MEAN, more_is_better=False),
+        common.ELEPHANTS_HEADLINE,
+        common.QUEUE_HEADLINE,
+    ),
     terms=(
         Term("mouse, mice", "mice", "A short transfer on a new connection, such as one answer of a server."),
         common.ELEPHANT,

@@ -6,6 +6,8 @@ The ``messages`` object of a policy in the result:
     unanswered      of these, without an answer message_timeout_s after the last one was due
     latency_ms      count, mean, sd, p50, p95, p99, max of the time from when a message was due to its answer,
                     in ms; null when none was answered
+    rto_timeouts    of the sockets that send messages (null before 6.7)
+    timeout_flows, timeout_share   connections with at least one timeout, see `common.timeouts`
     beside_share    elephants' goodput beside the messages / alone; null without that phase
 
 ``elephants`` and all other figures are of the phase with messages.
@@ -21,6 +23,7 @@ from fairq_ryu.experiments.traffic.messages import CONNECT_S
 from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.experiments.workloads.common.elephants import ElephantGroup, elephants_summary
 from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 from fairq_ryu.experiments.workloads.messages.settings import MessagesScenario
 
 
@@ -84,11 +87,14 @@ def _messages(talked: list[dict[str, Any]], elephants: dict[str, Any] | None) ->
     if errors := sum(each["errors"] for each in talked):
         raise RunError(f"{errors} connections with messages were closed by the receiver or reset")
     times = [ns / 1e6 for each in talked for ns in each["times_ns"]]
+    timeouts = [count for each in talked for count in each["timeouts"]]
     sent, alone = sum(each["sent"] for each in talked), elephants and elephants["alone_sum_mbit"]
     return {
         "sent": sent,
         "unanswered": sent - len(times),
         "latency_ms": fct_summary(times),
+        "rto_timeouts": None if None in timeouts else sum(timeouts),
+        **timed_out(timeouts),
         "beside_share": elephants["goodput_sum_mbit"] / alone if elephants and alone else None,
     }
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import rows as common
-from fairq_ryu.experiments.workloads.common.rows import Row, Shown, Table, Term, counts, lower, times
+from fairq_ryu.experiments.workloads.common.rows import (
+    Headline,
+    Row,
+    Shown,
+    Table,
+    Term,
+    counts,
+    lower,
+    times,
+)
 
+_MEAN, _P99 = times("messages' latency", ("messages", "latency_ms"), ("mean", "p99"))
 _MESSAGES = (
     *counts("messages", {"sent": "messages", "unanswered": ("messages unanswered", Shown.NONZERO)}),
     *times("messages' latency", ("messages", "latency_ms"), ("mean", "p50", "p95", "p99", "max")),
+    *common.timeouts("messages RTO timeouts", "messages' connections", ("messages",), Shown.NONZERO),
 )
 
 TABLE = Table(
@@ -19,6 +30,13 @@ TABLE = Table(
         *common.ELEPHANTS_ALONE,
         Row("beside messages / alone: goodput", "", ("messages", "beside_share"), ".1%", Shown.SHORT),
         *common.INTEGRITY,
+    ),
+    headlines=(
+        Headline(_P99, more_is_better=False, drawn=True, logarithmic=True),
+        common.timeout_headline("messages' connections", ("messages",)),
+        Headline(_MEAN, more_is_better=False),
+        common.ELEPHANTS_HEADLINE._replace(drawn=True),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(
         lower(

@@ -1,6 +1,8 @@
 """The figures of pairs, in the object ``pairs`` of a policy in the result. Pure functions.
 
-pairs, unfinished, retransmissions, rto_timeouts, qdisc_drops    over all rates; unfinished: flows
+pairs, unfinished, retransmissions, rto_timeouts, timeout_flows, timeout_share, qdisc_drops    over all rates;
+                unfinished: flows
+short_mean_ms, long_mean_ms    mean completion time of all pairs
 rates           of each rate:
   rate_mbit, buffer_bytes
   pairs           number of them
@@ -9,6 +11,7 @@ rates           of each rate:
     fct_ms          count, mean, ... of the times in ms from the start, before the SYN, to the last byte;
                     an unfinished flow counts as round_timeout_s. fct_list_ms: each
     retransmissions, rto_timeouts (null before 6.7)
+    timeout_flows, timeout_share   with at least one timeout, see `common.timeouts`
   qdisc_drops, queue_mean_bytes (null without an agent)    from the start of the first pair to the end of
                   the last
 """
@@ -18,8 +21,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.workloads.common.outcomes import Outcome, last_ms
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out, together
 
 _KINDS = ("long", "short")
 _SUMS = ("retransmissions", "rto_timeouts")
@@ -35,6 +40,7 @@ def flows_figures(outcomes: Sequence[Outcome], timeout_s: float) -> dict[str, An
         "fct_list_ms": times,
         "retransmissions": sum(each.retransmissions for each in outcomes),
         "rto_timeouts": sum(each.rto_timeouts or 0 for each in outcomes) if exact else None,
+        **timed_out([each.rto_timeouts for each in outcomes]),
     }
 
 
@@ -45,9 +51,15 @@ def pairs_figures(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "pairs": sum(each["pairs"] for each in rates),
         "unfinished": sum(each["unfinished"] for each in kinds),
         **{key: _sum([each[key] for each in kinds]) for key in _SUMS},
+        **together([{**rate[kind], "flows": rate["pairs"]} for rate in rates for kind in _KINDS], "flows"),
+        **{f"{kind}_mean_ms": _mean_of_all(rates, kind) for kind in _KINDS},
         "qdisc_drops": sum(each["qdisc_drops"] for each in rates),
         "rates": list(rates),
     }
+
+
+def _mean_of_all(rates: Sequence[Mapping[str, Any]], kind: str) -> float:
+    return stats.mean([ms for each in rates for ms in each[kind]["fct_list_ms"]])
 
 
 def joined(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
+    Headline,
     Ratio,
     Row,
     RowGroup,
@@ -42,9 +43,9 @@ TABLE = Table(
                 "pairs": "pairs of flows",
                 "unfinished": ("flows unfinished", Shown.NONZERO),
                 "retransmissions": "retransmissions",
-                "rto_timeouts": ("RTO timeouts", Shown.NONZERO),
             },
         ),
+        *common.timeouts("RTO timeouts", "flows", (_NAME,), Shown.NONZERO),
         *common.BOTTLENECK,
         *common.INTEGRITY,
     ),
@@ -56,12 +57,26 @@ TABLE = Table(
                 Row("short flows FCT mean", "ms", ("short", "fct_ms", "mean"), ".0f", Shown.SHORT),
                 Row("short flows FCT sd", "ms", ("short", "fct_ms", "sd"), ".0f"),
                 Row("short flows FCT max", "ms", ("short", "fct_ms", "max"), ".0f"),
+                *common.timeout_flows("short flows", ("short",)),
                 Row("long flows FCT mean", "ms", ("long", "fct_ms", "mean"), ".0f", Shown.SHORT),
                 Row("long flows FCT sd", "ms", ("long", "fct_ms", "sd"), ".0f"),
+                *common.timeout_flows("long flows", ("long",)),
                 Row("drops at the bottleneck", "", ("qdisc_drops",), "d"),
                 Row("queue mean", "bytes", ("queue_mean_bytes",), ".0f"),
             ),
         ),
+    ),
+    headlines=(
+        *(
+            Headline(
+                Row(f"{kind} flows FCT mean", "ms", (_NAME, f"{kind}_mean_ms"), ".0f"),
+                more_is_better=False,
+                drawn=True,
+            )
+            for kind in ("short", "long")
+        ),
+        common.timeout_headline("flows", (_NAME,)),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(*common.BOTTLENECK_RATIOS, _least("short"), _least("long")),
     terms=(

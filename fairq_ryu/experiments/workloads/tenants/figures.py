@@ -14,7 +14,8 @@ Each stage is measured without its first ``settle_s`` s. Goodput is payload at t
     flow_goodput_mbit   of each flow in the last stage, tenant after tenant
     members           of each tenant: name, hosts (their names), flows, goodput_mbit in the last stage, its
                       share of that of all tenants, and over all stages retransmissions and rto_timeouts of
-                      its sockets (timeouts null before 6.7)
+                      its sockets (timeouts null before 6.7), and timeout_flows and timeout_share, its flows
+                      with at least one timeout, see `common.timeouts`
     lost_share        packets lost at the bottleneck, for want of room or by its queue law, over those and all
                       that passed it, from the first measured moment to the last; null without an agent
     short             null without short flows, or those due in that time, as `common.short_flows` has them
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.workloads.common.counts import Counts, more, rates
+from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 from fairq_ryu.experiments.workloads.tenants.settings import TenantFlow
 
 Sockets = Mapping[str, Mapping[str, Any]]
@@ -86,6 +88,7 @@ def tenants_figures(
                 "share": goodput / last["goodput_sum_mbit"] if last["goodput_sum_mbit"] else None,
                 "retransmissions": more(*sockets, "total_retrans", numbers[name]),
                 "rto_timeouts": more(*sockets, "total_rto", numbers[name]),
+                **timed_out([more(*sockets, "total_rto", [number]) for number in numbers[name]]),
             }
             for name, goodput in zip(tenants, last["goodput_mbit"], strict=True)
         ],

@@ -71,7 +71,7 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         if self._short is not None:
             measured = (scenario.settle_s, scenario.stages * scenario.stage_s)
             begin_ns, end_ns = (at_ns + int(seconds * 1e9) for seconds in measured)
-            short = short_figures(*self._short.finish(self), (begin_ns, end_ns))
+            short = short_figures(self._short.finish(self), (begin_ns, end_ns))
         self._long.finish(self)
         return {
             "tenants": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairq_ryu.experiments.workloads.common import rows as common
 from fairq_ryu.experiments.workloads.common.rows import (
     Figures,
+    Headline,
     Row,
     RowGroup,
     Shown,
@@ -27,15 +28,20 @@ def _stage(stage: Figures) -> str:
     return f"from {stage['from_s']:g} s, {' + '.join(f'{count:.0f}' for count in stage['flows'])} flows: "
 
 
+_JAIN = Row("Jain's index over tenants", "", (_NAME, "jain"), ".4f", Shown.SHORT)
+_GOODPUT = Row("goodput of all tenants", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".2f", Shown.SHORT)
+_LOST = Row("packets lost at the bottleneck", "", (_NAME, "lost_share"), ".2%", Shown.SHORT)
+
 TABLE = Table(
     rows=(
-        Row("Jain's index over tenants", "", (_NAME, "jain"), ".4f", Shown.SHORT),
+        _JAIN,
         Row("Jain's index over flows", "", (_NAME, "jain_flows"), ".4f"),
-        Row("goodput of all tenants", "Mbit/s", (_NAME, "goodput_sum_mbit"), ".2f", Shown.SHORT),
-        Row("packets lost at the bottleneck", "", (_NAME, "lost_share"), ".2%", Shown.SHORT),
+        _GOODPUT,
+        _LOST,
         Row("short flows", "", (_NAME, "short", "count"), "d"),
         Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
         *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
+        *common.timeout_flows("short flows", (_NAME, "short")),
         *common.BOTTLENECK,
         *common.INTEGRITY,
     ),
@@ -47,7 +53,7 @@ TABLE = Table(
                 Row("goodput", "Mbit/s", ("goodput_mbit",), ".2f", Shown.SHORT),
                 Row("share", "", ("share",), ".1%"),
                 Row("retransmissions", "", ("retransmissions",), "d"),
-                Row("RTO timeouts", "", ("rto_timeouts",), "d"),
+                *common.timeouts("RTO timeouts", "flows", ()),
             ),
         ),
         RowGroup(
@@ -58,6 +64,12 @@ TABLE = Table(
                 Row("Jain's index over tenants", "", ("jain",), ".4f", Shown.SHORT),
             ),
         ),
+    ),
+    headlines=(
+        Headline(_GOODPUT, more_is_better=True, drawn=True),
+        Headline(_JAIN, more_is_better=True, drawn=True),
+        Headline(_LOST, more_is_better=False, drawn=True),
+        common.QUEUE_HEADLINE,
     ),
     ratios=(
         share("tenants_goodput_share", (_NAME, "goodput_sum_mbit"), "goodput of all tenants"),

@@ -44,3 +44,38 @@ def test_95_percent_of_the_intervals_contain_the_mean(size):
         _mean, low, high = intervals.of_mean([source.gauss(7, 3) for _ in range(size)])
         contained += low <= 7 <= high
     assert 0.93 < contained / 4000 < 0.97  # a fixed seed: the same each time
+
+
+def test_the_difference_of_two_means_is_welchs():
+    """By hand: the deviations are 1 and 1.708, and Welch and Satterthwaite's degrees of freedom 4.85, which
+    are rounded down.
+    """
+    one, other = [1.0, 2, 3], [5.0, 7, 9, 6]
+    found = intervals.of_difference(one, other)
+    parts = 1 / 3, (35 / 12) / 4
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 3)
+    assert freedom == pytest.approx(4.86, abs=0.02)
+    assert found.mean == pytest.approx(4.75)
+    assert (found.high - found.low) / 2 == pytest.approx(intervals.student(4) * math.sqrt(sum(parts)))
+    back = intervals.of_difference(other, one)
+    assert (back.low, back.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_samples_of_the_same_size_and_deviation_have_all_degrees_of_freedom():
+    found = intervals.of_difference([1.0, 2, 3], [11.0, 12, 13])
+    assert (found.high - found.low) / 2 == pytest.approx(intervals.student(4) * math.sqrt(2 / 3))
+
+
+def test_samples_without_deviation_differ_by_their_difference():
+    assert intervals.of_difference([1.0, 1], [3.0, 3, 3]) == (2, 2, 2)
+    assert intervals.of_difference([1.0, 1], [1.0, 1]) == (0, 0, 0)
+
+
+def test_a_quotient_is_a_difference_in_the_logarithm():
+    found = intervals.of_quotient([1.0, 2, 4], [10.0, 20, 40])
+    assert found.mean == pytest.approx(10)
+    assert found.low * found.high == pytest.approx(100)
+    with pytest.raises(ValueError, match="more than 0"):
+        intervals.of_quotient([0.0, 1], [1.0, 2])
+    with pytest.raises(ValueError, match="two samples of each"):
+        intervals.of_difference([1.0], [1.0, 2])

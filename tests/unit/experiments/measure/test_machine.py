@@ -8,8 +8,13 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import kernel_kinds, scenario
 from fairq_ryu.experiments.baselines import BASELINES
 from fairq_ryu.experiments.measure import machine
+from fairq_ryu.experiments.variants import Variant
 
 GROUP = "fairq_ryu.policies"
+
+
+def plain(*names):
+    return [Variant(name, name) for name in names]
 
 
 @pytest.fixture
@@ -69,17 +74,17 @@ def test_a_name_of_ours_stays_ours(installed):
 )
 def test_a_bare_network_with_loops_is_refused(name, overrides, loops):
     chosen = scenario.load(name, overrides)
-    machine.check_loops(chosen, ["droptail"])
+    machine.check_loops(chosen, plain("droptail"))
     if loops:
         with pytest.raises(UserError, match="'bare' cannot run on topology"):
-            machine.check_loops(chosen, ["droptail", "bare"])
+            machine.check_loops(chosen, plain("droptail", "bare"))
     else:
-        machine.check_loops(chosen, ["bare"])
+        machine.check_loops(chosen, plain("bare"))
 
 
 def refusal(policies, config=None):
     with pytest.raises(UserError) as caught:
-        machine.check_qdiscs(scenario.load("incast"), policies, config)
+        machine.check_qdiscs(scenario.load("incast"), plain(*policies), config)
     return str(caught.value).splitlines()
 
 
@@ -101,7 +106,7 @@ def test_a_qdisc_that_the_kernel_lacks_is_refused_before_anything_starts(monkeyp
     ]
     # With the options that they will have: 25 Mbit/s and 125,000 bytes.
     assert [each["cake"] for each in asked] == ["cake bandwidth 25000000bit memlimit 188928"]
-    machine.check_qdiscs(scenario.load("incast"), ["droptail", "red"], None)
+    machine.check_qdiscs(scenario.load("incast"), plain("droptail", "red"), None)
     assert len(asked) == 1
 
 
@@ -115,7 +120,7 @@ def test_on_the_kernel_datapath_packets_must_leave_their_hosts(monkeypatch):
 
     monkeypatch.setattr(machine.kernel_kinds, "refused", refused)
     monkeypatch.setattr(machine, "has_kernel_datapath", lambda: False)
-    machine.check_qdiscs(scenario.load("incast"), ["droptail"], None)
+    machine.check_qdiscs(scenario.load("incast"), plain("droptail"), None)
     assert asked == []
     monkeypatch.setattr(machine, "has_kernel_datapath", lambda: True)
     (line,) = refusal(["droptail"])
@@ -129,7 +134,7 @@ def test_a_qdisc_of_the_kernel_needs_the_kernel_datapath(monkeypatch):
     (line,) = refusal(["pie"])
     assert line.startswith("policy 'pie' needs Open vSwitch's kernel datapath")
     monkeypatch.setattr(machine, "has_kernel_datapath", lambda: True)
-    machine.check_qdiscs(scenario.load("incast"), ["pie"], None)
+    machine.check_qdiscs(scenario.load("incast"), plain("pie"), None)
 
 
 def test_where_no_namespace_can_be_made_that_is_said(monkeypatch):

@@ -85,7 +85,9 @@ def test_mice_that_follow_each_other_are_never_open_together(start):
     answer = client.ask("round", 30, mice=[mouse(0, port, requests=20), mouse(20, port)], timeout_s=10)
     assert [each["id"] for each in answer["mice"]] == list(range(21))
     assert all(each["error"] is None and each["intact"] for each in answer["mice"])
-    assert sum(each["fct_ns"] for each in answer["mice"][:20]) <= answer["took_ns"]
+    ends = [each["last_ns"] for each in answer["mice"][:20]]
+    assert ends == sorted(ends)
+    assert sum(each["fct_ns"] for each in answer["mice"][:20]) <= ends[-1] <= answer["took_ns"]
     report = server.ask("report")
     assert {each["id"] for each in report["mice"]} == set(range(21)) and report["open"] == 0
 
@@ -113,6 +115,7 @@ def test_messages_are_answered_on_their_connections(start):
         assert 7 * 9 <= answer["sent"] <= 7 * 10
         assert len(answer["times_ns"]) == answer["sent"] and min(answer["times_ns"]) > 0
         assert answer["errors"] == 0
+        assert answer["timeouts"] == [0] * 7
 
 
 def test_messages_without_an_answer_and_closed_connections_are_reported(start):
@@ -122,7 +125,7 @@ def test_messages_without_an_answer_and_closed_connections_are_reported(start):
         answer = talkers.ask("talk", 10, seconds=0.1, **TALK | {"timeout_s": 0.1})
         assert answer["sent"] >= 8 and answer["times_ns"] == [] and answer["errors"] == 0
     answer = talkers.ask("talk", 10, seconds=0.1, **TALK | {"timeout_s": 0.1})
-    assert answer["errors"] == 2
+    assert answer["errors"] == 2 and answer["timeouts"] == []
 
 
 def test_a_refused_mouse_is_an_error_of_its_own(start):

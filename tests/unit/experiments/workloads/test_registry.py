@@ -42,6 +42,17 @@ def test_the_short_table_has_few_rows_and_what_every_workload_costs(workload):
 
 
 @every
+def test_headlines_are_rows_of_the_table_and_some_are_drawn(workload):
+    rows = set(workload.table.rows)
+    found = workload.table.headlines
+    assert {each.row.label for each in found} > {"queue mean"} and any(each.drawn for each in found)
+    if workload.name != "pairs":  # its table has times by rate only
+        assert {each.row._replace(shown=Shown.FULL) for each in found} <= {
+            row._replace(shown=Shown.FULL) for row in rows
+        }
+
+
+@every
 def test_a_scenario_has_the_class_of_its_workload(workload):
     stored = [scenario.load(name) for name in scenario.names()]
     found = [each for each in stored if each.traffic == workload.name]

@@ -13,6 +13,10 @@ def test_goodput_is_between_two_marks_by_number_of_the_elephant():
     assert summary["goodput_sum_mbit"] == pytest.approx(7.0)
     assert summary["jain"] == pytest.approx(49 / (3 * 21))
     assert (summary["retransmissions"], summary["rto_timeouts"]) == (9, 3)
+    assert (summary["timeout_flows"], summary["timeout_share"]) == (3, 1.0)
+    later["9"]["total_rto"] = None
+    summary = elephants.elephants_summary(before, after, info, later, 7.5)
+    assert (summary["rto_timeouts"], summary["timeout_flows"]) == (None, None)
 
 
 class Generators:

@@ -25,6 +25,7 @@ def test_mice_are_matched_by_number():
     assert mice["fct_ms"]["mean"] == pytest.approx(15)
     assert mice["segments_dropped"] == (9 - 8) + (11 - 5)
     assert mice["rto_timeouts"] == 3
+    assert (mice["timeout_flows"], mice["timeout_share"]) == (1, pytest.approx(1 / 3))  # at both of its ends
     assert mice["rto_source"] == "tcp_info"
     assert mice["retransmissions"] == 5
     assert mice["client_retransmissions"] == 1
@@ -37,7 +38,7 @@ def test_a_mouse_that_never_reached_its_server_is_unfinished_and_drops_nothing_k
 
 
 def test_mice_that_were_not_begun_are_unfinished_and_have_no_counters():
-    rest = {"id": 1, "fct_ns": None, "error": "not begun", "intact": True}
+    rest = {"id": 1, "fct_ns": None, "last_ns": None, "error": "not begun", "intact": True}
     mice = mice_summary([client_mouse(0, None, 0, "timeout", 3, 3), rest], [], 0)
     assert (mice["count"], mice["unfinished"]) == (2, 2)
     assert mice["errors"] == {"timeout": 1, "not begun": 1}
@@ -47,11 +48,14 @@ def test_mice_that_were_not_begun_are_unfinished_and_have_no_counters():
 def test_old_kernels_fall_back_to_the_namespace_and_are_marked():
     mice = mice_summary([client_mouse(0, 10, 8, rto=None)], [server_mouse(0, 8, rto=None)], 12)
     assert (mice["rto_timeouts"], mice["rto_source"]) == (12, "namespace")
+    assert (mice["timeout_flows"], mice["timeout_share"]) == (None, None)
 
 
 def report(number, retrans):
     return {
-        "id": number, "fct_ns": 10**7 * (number + 1), "error": None, "data_segs_in": 8, "data_segs_out": 9,
+        "id": number, "bytes": 1000, "fct_ns": 10**7 * (number + 1),
+        "last_ns": 10**7 * (number + 1), "error": None,
+        "data_segs_in": 8, "data_segs_out": 9,
         "total_retrans": retrans, "total_rto": None,
     }  # fmt: skip
 
@@ -59,13 +63,17 @@ def report(number, retrans):
 def test_the_mice_of_chosen_rounds_are_summed_at_both_ends():
     both = [Round([report(n, 1) for n in ids], 5, 0.0) for ids in ([0, 1], [3, 2], [4, 5])]
     servers = [report(number, 10) for number in (5, 4, 3, 2, 0)]  # mouse 1 never reached its server
-    mice = mice_of([both[0], both[2]], servers)
+    mice = mice_of([both[0], both[2]], servers, 1.0)
     assert mice is not None
     assert (mice["count"], mice["fct_list_ms"]) == (4, [10, 20, 50, 60])
     assert (mice["retransmissions"], mice["client_retransmissions"]) == (4 + 3 * 10, 4)
     assert mice["segments_dropped"] == 3 * (9 - 8)
     assert (mice["rto_timeouts"], mice["rto_source"]) == (10, "namespace")
-    rest = mice_of([both[1]], servers)
+    assert mice["goodput_mbit"] == pytest.approx(4 * 1000 * 8e-6 / (0.02 + 0.06))
+    both[2].mice[0].update(fct_ns=None, last_ns=None)  # as if it had taken the time limit
+    late = mice_of([both[0], both[2]], servers, 1.0)
+    assert late is not None and late["goodput_mbit"] == pytest.approx(4 * 1000 * 8e-6 / (0.02 + 1.0))
+    rest = mice_of([both[1]], servers, 1.0)
     assert rest is not None
     assert (rest["count"], rest["fct_list_ms"], rest["rto_timeouts"]) == (2, [40, 30], 5)
-    assert mice_of([], servers) is None
+    assert mice_of([], servers, 1.0) is None

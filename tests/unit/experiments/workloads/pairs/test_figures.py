@@ -55,6 +55,7 @@ def test_sums_are_over_rates_and_over_both_flows():
     found = figures.pairs_figures([rate(1, None, 5.0, 3, 1), rate(2, 7.0, 5.0, 4)])
     assert (found["pairs"], found["unfinished"], found["qdisc_drops"]) == (2, 1, 7)
     assert (found["retransmissions"], found["rto_timeouts"]) == (6, 2)
+    assert (found["timeout_flows"], found["timeout_share"]) == (2, 0.5)
     assert figures.pairs_figures([rate(1, 5.0, 5.0, timeouts=None)])["rto_timeouts"] is None
 
 

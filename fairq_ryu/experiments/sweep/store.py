@@ -1,0 +1,154 @@
+"""What the directory of a sweep holds: its description, and what has been measured.
+
+    sweep.json                      the description, see `describe`
+    POINT/runs/POLICY.NUMBER.json   a run: took_s, and its figures
+    POINT/result.json               the result of the point, of all its whole repetitions
+    POINT/logs/POLICY/NUMBER
+
+Each file is there as a whole or not at all. So a sweep that was ended in whatever way continues where it was,
+with the same command; a description that differs is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu.errors import UserError, all_of
+from fairq_ryu.experiments import differences
+from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.settings import Scenario
+from fairq_ryu.experiments.sweep.axes import Axis, Point, points
+from fairq_ryu.experiments.sweep.schedule import Run
+from fairq_ryu.experiments.variants import Variant
+
+FILE_NAME = "sweep.json"
+SCHEMA = "fairq-sweep/1"
+_SAME = ("scenario_name", "axes", "scenario", "policies")
+_SAME_METADATA = ("settings", "variants", "project_version", "git_commit", "git_changes", "kernel")
+
+
+def describe(
+    name: str,
+    scenario: Scenario,
+    axes: Sequence[Axis],
+    variants: Sequence[Variant],
+    metadata: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The description of a sweep:
+
+    schema, scenario_name
+    axes       the values of each setting that varies, as texts, by name
+    scenario   every setting that does not vary
+    policies   their names, with brackets
+    metadata   as in a result
+    """
+    varying = {axis.name for axis in axes}
+    return {
+        "schema": SCHEMA,
+        "scenario_name": name,
+        "axes": {axis.name: list(axis.values) for axis in axes},
+        "scenario": {key: value for key, value in scenario.settings.items() if key not in varying},
+        "policies": [each.name for each in variants],
+        "metadata": dict(metadata),
+    }
+
+
+class Store:
+    """The directory of a sweep."""
+
+    def __init__(self, directory: Path, description: Mapping[str, Any]) -> None:
+        """Nothing is written yet."""
+        self.directory = directory
+        self.description = description
+        axes = [Axis(name, tuple(values)) for name, values in description["axes"].items()]
+        self.points: list[Point] = points(axes)
+        self._places = {name: place for place, name in enumerate(description["policies"])}
+
+    @classmethod
+    def load(cls, directory: Path) -> Store:
+        """The sweep that a directory has. ``UserError`` when there is none, or it cannot be read."""
+        path, remedy = directory / FILE_NAME, "make one with `fairq sweep incast senders=1..32 --out DIR`"
+        try:
+            found = json.loads(path.read_text())
+        except OSError as error:
+            raise UserError(f"cannot read {path}: {error.strerror}", remedy) from None
+        except ValueError as error:
+            raise UserError(f"{path} is not JSON: {error}", remedy) from None
+        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+            raise UserError(f"{path} is not a {SCHEMA} file", remedy)
+        return cls(directory, found)
+
+    def begin(self) -> None:
+        """Write the description, unless the directory has the same one. ``UserError`` when it has another
+        one, with all differences, or the result of a run.
+        """
+        if not (self.directory / FILE_NAME).exists():
+            if (self.directory / result.FILE_NAME).exists():
+                raise UserError(f"{self.directory} has the result of a run", "give another --out DIR")
+            result.write_whole(self.directory / FILE_NAME, self.description)
+            return
+        before = Store.load(self.directory).description
+        faults = [
+            UserError(
+                f"{self.directory} has another sweep: {line} now", "give another --out DIR, or undo that"
+            )
+            for line in _changes(before, self.description)
+        ]
+        if faults:
+            raise all_of(faults)
+
+    def _file(self, run: Run) -> Path:
+        # Numbered: names of policies may contain what the name of a file may not.
+        name = f"{self._places[run.policy] + 1}.{run.repetition + 1}.json"
+        return self.point_directory(run.point) / "runs" / name
+
+    def point_directory(self, point: int) -> Path:
+        """Where the result of a point is."""
+        return self.directory / self.points[point].directory
+
+    def took(self, runs: Sequence[Run]) -> dict[Run, float]:
+        """Of these runs those that are there, with the time that each took, s."""
+        there = [run for run in runs if self._file(run).exists()]
+        return {run: float(self._read(run)["took_s"]) for run in there}
+
+    def save(self, run: Run, took_s: float, figures: Mapping[str, Any]) -> None:
+        """Keep the figures of a run. ``OSError`` when there is no room."""
+        path = self._file(run)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        result.write_whole(path, {"took_s": took_s, "figures": figures})
+
+    def figures(self, run: Run) -> dict[str, Any] | None:
+        """The figures of a run; None: it is not there."""
+        if not self._file(run).exists():
+            return None
+        found: dict[str, Any] = self._read(run)["figures"]
+        return found
+
+    def _read(self, run: Run) -> dict[str, Any]:
+        path = self._file(run)
+        try:
+            found: dict[str, Any] = json.loads(path.read_text())
+            return {"took_s": found["took_s"], "figures": found["figures"]}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UserError(
+                f"{path} is damaged: {error!r}", "remove it: that run is then made again"
+            ) from None
+
+    def results(self) -> list[dict[str, Any] | None]:
+        """The result of each point; None: it has none yet."""
+        found = [self.point_directory(place) for place in range(len(self.points))]
+        return [result.load(each) if (each / result.FILE_NAME).exists() else None for each in found]
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    parts = [({key: each.get(key) for key in _SAME} for each in (before, now))]
+    parts.append({key: each["metadata"].get(key) for key in _SAME_METADATA} for each in (before, now))
+    return [line for one, other in parts for line in differences.settings(one, other)]
+
+
+def is_sweep(directory: Path) -> bool:
+    """Whether a directory has a sweep."""
+    return (directory / FILE_NAME).exists()
