@@ -21,13 +21,14 @@ from fairq_ryu.cli.commands import (
     run,
     shim,
     show,
+    simulate,
     status,
 )
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
     *(doctor, agent, shim, release, status, show, far),
-    *(disable, enable, announce, host, run, report, check),
+    *(disable, enable, announce, host, run, simulate, report, check),
 )
 """The subcommands, in the order of the help text."""
 

@@ -16,10 +16,15 @@ HELP = "run an experiment"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("scenario", nargs="?", help="a scenario's name (incast) or a .toml file")
     parser.add_argument(
         "--list", action="store_true", help="list scenarios and policies, and do nothing else"
     )
+    add_experiment(parser)
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """Add what names an experiment, its policies and its result."""
+    parser.add_argument("scenario", nargs="?", help="a scenario's name (incast) or a .toml file")
     parser.add_argument(
         "--policy",
         default="droptail,droptail-rto5,fairq",
@@ -56,6 +61,20 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         listing.show()
         return 0
+    chosen = experiment(args)
+    with ownership.given_to_caller(args.out, runner.WRITTEN):
+        code = runner.main(*chosen, args.config_file, args.repeat, args.full)
+    if code in (0, 1):
+        print(f"next: {typed('report', args.out)}", file=sys.stderr)
+    return code
+
+
+def experiment(args: argparse.Namespace) -> tuple[str, list[str], Path, dict[str, str]]:
+    """The scenario, the policies, the directory for the result, and the settings that ``--set`` changes. Raises
+    `UserError` if they are missing.
+    """
+    from fairq_ryu.experiments import listing
+
     if args.scenario is None:
         raise listing.nothing_named()
     if args.out is None:
@@ -68,16 +87,10 @@ def run(args: argparse.Namespace) -> int:
             raise UserError(f"--set {text!r} is not NAME=VALUE", "write for example --set rounds=20")
         overrides[name.strip()] = value.strip()
     policies = [name.strip() for name in args.policy.split(",") if name.strip()]
-    with ownership.given_to_caller(args.out, runner.WRITTEN):
-        code = runner.main(
-            args.scenario, policies, args.out, overrides, args.config_file, args.repeat, args.full
-        )
-    if code in (0, 1):
-        print(f"next: {_typed('report', args.out)}", file=sys.stderr)
-    return code
+    return args.scenario, policies, args.out, overrides
 
 
-def _typed(command: str, directory: Path) -> str:
+def typed(command: str, directory: Path) -> str:
     """A command as it can be typed here, with the program called as this one was."""
     program = Path(sys.argv[0])
     if program.is_absolute() and program.is_relative_to(Path.cwd()):

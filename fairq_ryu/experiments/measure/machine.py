@@ -226,6 +226,18 @@ def metadata(
     """The data needed to repeat the run and to compare it with others. ``config_file``: the user's;
     ``config_files``: all files with which controllers were started.
     """
+    return {
+        **origin(scenario_name, overrides, config_file, config_files),
+        "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
+        "mininet": _mininet_version(),
+        "ryu": _package("c65ryu") or _package("ryu"),
+    }
+
+
+def origin(
+    scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
+) -> dict[str, Any]:
+    """The part of :func:`metadata` that needs no network: sources, settings, system."""
     status = _git("status", "--porcelain")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -240,10 +252,7 @@ def metadata(
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
-        "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
-        "mininet": _mininet_version(),
         "python": platform.python_version(),
-        "ryu": _package("c65ryu") or _package("ryu"),
     }
 
 

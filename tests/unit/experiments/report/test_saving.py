@@ -3,7 +3,7 @@
 import pytest
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import runner
+from fairq_ryu.experiments.report import result
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ def test_a_result_without_room_is_saved_elsewhere_or_the_error_says_so(tmp_path,
             raise OSError(28, "No space left on device")
         return directory / "result.json"
 
-    monkeypatch.setattr(runner.result, "save", save)
-    monkeypatch.setattr(runner.tempfile, "mkdtemp", lambda prefix: _made(tmp_path / prefix))
+    monkeypatch.setattr(result, "save", save)
+    monkeypatch.setattr(result.tempfile, "mkdtemp", lambda prefix: _made(tmp_path / prefix))
     with pytest.raises(
         UserError, match=f"cannot be written to {tmp_path}/out: No space left on device; {words}"
     ):
-        runner._saved({}, tmp_path / "out")
+        result.saved({}, tmp_path / "out")
     spare = tmp_path / "fairq-result-"
     assert places == [tmp_path / "out", spare]
     assert spare.exists() == (full == 1)  # an empty one is not left

@@ -1,0 +1,143 @@
+"""The simulator's program: compiled once against ns-3's wheel, then run for each order."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairq_ryu.agent import law_header, layout
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.traffic.workers import REPOSITORY, RunError
+from fairq_ryu.laws.registry import FOLDER as LAWS
+
+SOURCES = REPOSITORY / "simulator"
+BUILT = SOURCES / "build"
+_LIBRARIES = ("internet", "point-to-point", "network", "core")
+_FLAGS = ("-O2", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-attributes", "-Wno-unused")
+_KEPT = 3
+"""Compiled programs of earlier sources that stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ns3:
+    """The wheel of ns-3: its release, headers and libraries."""
+
+    version: str
+    headers: Path
+    libraries: Path
+
+
+def find_ns3() -> Ns3:
+    """The installed wheel. ``UserError``, which says what to install, without it."""
+    try:
+        found = importlib.metadata.distribution("ns3")
+    except importlib.metadata.PackageNotFoundError:
+        raise UserError(
+            "the simulator needs ns-3, whose Python package ns3 is not installed",
+            f"`{sys.executable} -m pip install --no-deps ns3==3.44.post0` (69 MB, 305 MB when installed)",
+        ) from None
+    folder = Path(str(found.locate_file("ns3")))
+    return Ns3(found.version, folder / "include", folder / "lib64")
+
+
+def built() -> Path:
+    """The program, compiled if it is not yet, or if the sources of the simulator or of the laws have changed.
+    ``UserError`` if that cannot be.
+    """
+    ns3 = find_ns3()
+    if not SOURCES.is_dir():
+        raise UserError(
+            "the simulator is in the sources of fairq_ryu only, not in the installed package",
+            "run it from a checkout",
+        )
+    place = BUILT / _digest(ns3)
+    program = place / "simulate"
+    if program.is_file():
+        return program
+    for compiler in ("clang", "clang++"):
+        if shutil.which(compiler) is None:
+            raise UserError(f"{compiler} is not installed, which compiles the simulator", "run `make setup`")
+    print("fairq simulate: compiling the simulator, once; up to a minute", file=sys.stderr, flush=True)
+    BUILT.mkdir(exist_ok=True)
+    for old in sorted(BUILT.iterdir(), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=BUILT) as folder:
+        _compile(ns3, Path(folder))
+        place.mkdir(exist_ok=True)
+        # Whole or not at all: another one may run at the same time.
+        os.replace(Path(folder) / "simulate", program)
+    return program
+
+
+def run(program: Path, order: str) -> Mapping[str, Any]:
+    """What the simulator answers to an order. ``RunError`` if it fails."""
+    done = subprocess.run([program], input=order, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise RunError(f"the simulator failed: {said[-1] if said else f'exit code {done.returncode}'}")
+    answer: Mapping[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _compile(ns3: Ns3, into: Path) -> None:
+    law_header.write(into)
+    shared = [*_FLAGS, f"-I{SOURCES}", f"-I{layout.BPF_DIR}", f"-I{into}"]
+
+    def one(source: Path) -> str:
+        output = into / f"{source.name}.o"
+        if source.suffix == ".c":
+            command = ["clang", *shared, "-c", str(source), "-o", str(output)]
+        else:
+            headers = ["-isystem", str(ns3.headers)]
+            command = ["clang++", "-std=c++20", *shared, *headers, "-c", str(source), "-o", str(output)]
+        _call(command)
+        return str(output)
+
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        objects = list(workers.map(one, [*SOURCES.glob("*.cc"), *SOURCES.glob("*.c")]))
+    libraries = [f"-l{path.name[3:-3]}" for path in _libraries(ns3)]
+    where = [f"-L{ns3.libraries}", f"-Wl,-rpath,{ns3.libraries}"]
+    _call(["clang++", *objects, "-o", str(into / "simulate"), *where, *libraries])
+
+
+def _libraries(ns3: Ns3) -> Iterator[Path]:
+    for name in _LIBRARIES:
+        found = sorted(ns3.libraries.glob(f"libns3*-{name}.so"))
+        if not found:
+            raise UserError(f"the package ns3 {ns3.version} has no library {name}", "install ns3==3.44.post0")
+        yield found[0]
+
+
+def _call(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        faults = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+        raise UserError(
+            f"the simulator does not compile: {faults[0] if faults else command[0]}",
+            "install ns3==3.44.post0, and the C++ library of the compiler (libstdc++-12-dev)",
+        )
+
+
+def _digest(ns3: Ns3) -> str:
+    """Of all that the program is made of."""
+    found = hashlib.sha256(f"{ns3.version} {ns3.libraries} {_FLAGS}".encode())
+    files = [
+        *(path for path in SOURCES.rglob("*") if BUILT not in path.parents),
+        *layout.BPF_DIR.rglob("*.[ch]"),
+        *LAWS.glob("*/law.h"),
+    ]
+    for path in sorted(files):
+        if path.is_file():
+            found.update(f"{path}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
