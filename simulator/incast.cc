@@ -16,8 +16,7 @@ constexpr uint16_t BULK_PORT = 5001, MICE_PORT = 5002;
 constexpr uint16_t FIRST_ELEPHANT = 10000; /* local port of the first; the others follow */
 constexpr uint32_t CHUNK = 1 << 16;
 constexpr uint32_t REQUEST = 12; /* bytes, as the generators of the bench */
-constexpr double MEAN_GAP_NS = 1000; /* between two connections that the receiver opens */
-constexpr uint64_t LOOK_NS = 100'000; /* whether a round is over */
+constexpr uint64_t LOOK_NS = 10'000; /* whether a round is over */
 
 uint64_t Time_()
 {
@@ -59,7 +58,7 @@ Incast::Incast(const Order &order, Network &network)
 	: order_(order), network_(network), uniform_(CreateObject<UniformRandomVariable>()),
 	  gap_(CreateObject<ExponentialRandomVariable>()), elephants_(order["elephants"])
 {
-	gap_->SetAttribute("Mean", DoubleValue(MEAN_GAP_NS));
+	gap_->SetAttribute("Mean", DoubleValue(order["gap_ns"]));
 }
 
 void Incast::Run(std::ostream &out)

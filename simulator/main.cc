@@ -20,6 +20,7 @@ int main()
 		Configure({.control = order.control,
 			   .rto_min = order["rto_min_ns"],
 			   .buffer = uint32_t(order["socket_buffer"]),
+			   .ack_every = uint32_t(order["ack_every"]),
 			   .sack = order["sack"] != 0,
 			   .timestamps = order["timestamps"] != 0});
 		Network network(order);

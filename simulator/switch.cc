@@ -172,6 +172,8 @@ bool Switch::Program(uint32_t number, Port &port, Ptr<Packet> packet)
 	}
 	sim_maps_use(maps_.get());
 	sim_leave(number, Clock(), frame, seen, len);
+	if (Half(frame + WINDOW_AT) > window)
+		throw std::logic_error("the program has raised a window");
 	if (Half(frame + WINDOW_AT) != window || frame[FLAGS_AT] != flags)
 		Rewrite(packet, Half(frame + WINDOW_AT), frame[FLAGS_AT]);
 	if (!port.judged)

@@ -109,7 +109,7 @@ void Configure(const TcpSettings &settings)
 	Config::SetDefault("ns3::TcpSocket::ConnTimeout", TimeValue(Seconds(1)));
 	Config::SetDefault("ns3::TcpSocket::DataRetries", UintegerValue(15));
 	Config::SetDefault("ns3::TcpSocket::DelAckTimeout", TimeValue(MilliSeconds(40)));
-	Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
+	Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(settings.ack_every));
 	Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(settings.buffer));
 	Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(settings.buffer));
 	Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(NanoSeconds(settings.rto_min)));

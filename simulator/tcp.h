@@ -49,6 +49,7 @@ struct TcpSettings {
 	std::string control = "cubic"; /* cubic, reno or dctcp */
 	uint64_t rto_min = 200'000'000;
 	uint32_t buffer = 6 << 20; /* of sender and receiver, each */
+	uint32_t ack_every = 2; /* segments; a single one is acknowledged after 40 ms */
 	bool sack = true;
 	bool timestamps = true;
 };

@@ -77,7 +77,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"rich"},
     ),
     "fairq_ryu/experiments": (
-        {ERRORS, MODEL, LAW, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
+        {ERRORS, MODEL, LAW, LAWS, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
         | ours(
             "client",
             "config",
@@ -85,10 +85,14 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "laws.sfb",
             "packet",
             "policies.base",
+            "agent.law_header",
+            "agent.law_table",
             "agent.layout",
             "agent.libbpf",
             "agent.programs.queue",
             "agent.programs.taildrop",
+            "agent.qdisc",
+            "agent.queue_law_table",
             "agent.status",
         ),
         {"matplotlib", "mininet", "rich"},

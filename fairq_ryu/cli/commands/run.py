@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def experiment(args: argparse.Namespace) -> tuple[str, list[str], Path, dict[str, str]]:
-    """The scenario, the policies, the directory for the result, and the settings that ``--set`` changes. Raises
-    `UserError` if they are missing.
+    """The scenario, the policies, the directory for the result, and the settings that ``--set`` changes.
+    Raises `UserError` if they are missing.
     """
     from fairq_ryu.experiments import listing
 

@@ -20,6 +20,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RATE",
         help="rate of every sender's link, Mbit/s (default: that of the bottleneck)",
     )
+    parser.add_argument(
+        "--ack-every",
+        type=int,
+        choices=(1, 2),
+        default=2,
+        metavar="N",
+        help="segments for which a receiver of bulk data sends an ACK, 1 or 2; with 2, that of a single one"
+        " comes after 40 ms, as Linux has it (default: %(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
 
     chosen = run_command.experiment(args)
     with ownership.given_to_caller(args.out, runner.WRITTEN):
-        code = runner.main(*chosen, args.config_file, args.repeat, args.full, args.link_mbit)
+        code = runner.main(*chosen, args.config_file, args.repeat, args.full, args.link_mbit, args.ack_every)
     print(f"next: {run_command.typed('report', args.out)}", file=sys.stderr)
     return code
 

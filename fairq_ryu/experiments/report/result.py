@@ -6,8 +6,8 @@
                 `integrity`, `capture`, and the elephants' after_* figures
     scenario    every setting of the scenario as it was run (`settings.Scenario`)
     metadata    what is needed to repeat it (`machine.metadata`); `simulator` of a simulated run: ns3, its
-                release, link_mbit, the rate of the senders' links, and round_trip_ms. Such a run has no cpu,
-                losses and integrity (null)
+                release, link_mbit and ack_every as of `simulator.order.Hosts`, and round_trip_ms. Such a run
+                has no cpu, losses and integrity (null)
     policies    one object for each policy, in the order in which they ran:
       policy          its name
       failed          null, or why there are no figures (then no other key but `unsound` is present)

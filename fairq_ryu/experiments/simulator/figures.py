@@ -1,7 +1,7 @@
 """The figures of a simulated policy, in the objects that ``report.result`` documents. Pure.
 
-``answer`` is what the simulator has written: ``marks``, readings of all counters at the beginning of each phase, by
-``name`` (``warm``, ``begin``, ``end``, ``after``), and ``rounds``, the mice of each.
+``answer`` is what the simulator has written: ``marks``, readings of all counters at the beginning of each
+phase, by ``name`` (``warm``, ``begin``, ``end``, ``after``), and ``rounds``, the mice of each.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ def _elephants(marks: Mapping[str, Mapping[str, Any]], scenario: IncastScenario)
     infos = {name: _info(mark) for name, mark in marks.items()}
     alone = sum(goodputs(sinks["warm"], sinks["begin"])) if scenario.elephants_only_s else None
     after = sum(goodputs(sinks["end"], sinks["after"])) if scenario.after_s else None
-    return elephants_summary(
-        sinks["begin"], sinks["end"], infos["begin"], infos["end"], alone, after
-    )
+    return elephants_summary(sinks["begin"], sinks["end"], infos["begin"], infos["end"], alone, after)
 
 
 def _sink(mark: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,6 +110,9 @@ def _sink(mark: Mapping[str, Any]) -> dict[str, Any]:
 
 def _info(mark: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        str(number): {"total_rto": each["counts"]["timeouts"], "total_retrans": each["counts"]["retransmissions"]}
+        str(number): {
+            "total_rto": each["counts"]["timeouts"],
+            "total_retrans": each["counts"]["retransmissions"],
+        }
         for number, each in enumerate(mark["elephants"])
     }

@@ -27,8 +27,8 @@ class Laws:
 
 
 def laws_of(name: str, config: Config, rate_mbit: float, round_trip_ms: float) -> Laws:
-    """The laws of a policy or baseline in this network. ``UserError`` if there is no such policy, or if it needs
-    what is not simulated.
+    """The laws of a policy or baseline in this network. ``UserError`` if there is no such policy, or if it
+    needs what is not simulated.
     """
     known = sorted({*base.available(), *baselines.BASELINES})
     if name not in known:
@@ -42,7 +42,7 @@ def laws_of(name: str, config: Config, rate_mbit: float, round_trip_ms: float) -
     settings = config.section(baseline.policy)
     policy = found(settings | _of_the_network(settings, config, baseline.policy, rate_mbit, round_trip_ms))
     if base.port_law(policy, _ANY_PORT) is not None:
-        raise _not_simulated(name, "its law runs in the controller")
+        raise _not_simulated(name, "its law, or a part of it, runs in the controller")
     laws = Laws(base.switch_law(policy, _ANY_PORT), base.queue_law(policy, _ANY_PORT))
     if laws.window is not None and (laws.window.turns or laws.window.tenants):
         raise _not_simulated(name, "new connections take turns, or tenants share the pool")

@@ -33,8 +33,8 @@ class Network:
 
 
 def network_of(scenario: Scenario, link_mbit: float) -> Network:
-    """The network of a scenario; ``link_mbit`` is the rate of every sender's link. ``UserError`` for a topology
-    that is not simulated.
+    """The network of a scenario; ``link_mbit`` is the rate of every sender's link. ``UserError`` for a
+    topology that is not simulated.
     """
     plan, buffer = scenario.plan, scenario.buffer_bytes
     at, towards = plan.bottleneck

@@ -1,14 +1,19 @@
-"""The order for the simulator, as ``simulator/order.h`` describes it: one run of a scenario under a policy."""
+"""The order for the simulator, as ``simulator/order.h`` describes it: a scenario under a policy, once."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from fairq_ryu.agent import law_table, queue_law_table
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments.simulator.laws import Laws
 from fairq_ryu.experiments.simulator.network import Link, network_of
+from fairq_ryu.experiments.workloads.incast.limits import mice_ms
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
 
+ACK_EVERY = 2
+"""Segments that a host of Linux acknowledges together."""
 CONTROLS = ("cubic", "reno", "dctcp")
 """Congestion controls of simulated hosts, all of ns-3."""
 BENCH_ROUND_TRIP_MS = 0.3
@@ -16,6 +21,16 @@ BENCH_ROUND_TRIP_MS = 0.3
 _RTO_MIN_MS = 200.0
 _BUCKETS = 8
 _LEAST_SOCKET = 6 << 20  # as Linux: a window scale of 7
+
+
+@dataclass(frozen=True, slots=True)
+class Hosts:
+    """What no scenario says of hosts: ``link_mbit``, the rate of every sender's link; ``ack_every``: for so
+    many segments a receiver of bulk data sends an ACK, and for fewer after 40 ms.
+    """
+
+    link_mbit: float
+    ack_every: int = ACK_EVERY
 
 
 def check(scenario: IncastScenario) -> None:
@@ -43,11 +58,9 @@ def round_trip_ms(scenario: IncastScenario) -> float:
     return scenario.rtt_ms or BENCH_ROUND_TRIP_MS
 
 
-def order(
-    scenario: IncastScenario, laws: Laws, *, seed: int, link_mbit: float, active_timeout_s: float
-) -> str:
-    """The text. ``link_mbit``: rate of every sender's link; ``active_timeout_s``: as the agents' setting."""
-    network = network_of(scenario, link_mbit)
+def order(scenario: IncastScenario, laws: Laws, hosts: Hosts, *, seed: int, active_timeout_s: float) -> str:
+    """The text. ``active_timeout_s``: as the agents' setting."""
+    network = network_of(scenario, hosts.link_mbit)
     at, towards = scenario.plan.bottleneck
     trip = round_trip_ms(scenario)
     under_way = 2 * int(scenario.buffer_bytes + scenario.rate_mbit * 125 * trip)
@@ -56,12 +69,14 @@ def order(
         "bucket_ns": _ns(active_timeout_s / _BUCKETS),
         "link_delay_ns": _ns(trip / 1e3 / 2 / network.hops),
         "rto_min_ns": _ns((scenario.rto_min_ms or _RTO_MIN_MS) / 1e3),
+        "ack_every": hosts.ack_every,
         "sack": int(scenario.sack),
         "timestamps": int(scenario.timestamps),
         "socket_buffer": max(_LEAST_SOCKET, under_way),
         "elephants": scenario.elephants,
         "mice_per_sender": scenario.mice_per_sender,
         "mouse_bytes": scenario.mice_bytes,
+        "gap_ns": _gap_ns(scenario),
         "rounds": scenario.rounds,
         "round_interval_ns": max(1, _ns(scenario.round_interval_s)),
         "round_timeout_ns": _ns(scenario.round_timeout_s),
@@ -80,6 +95,14 @@ def order(
         *(f"{name} {number}" for name, number in numbers.items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _gap_ns(scenario: IncastScenario) -> int:
+    """The mean time between two connections that the receiver opens: those of a volley take a hundredth of
+    the time that the volley needs on the wire.
+    """
+    mice = scenario.senders * scenario.mice_per_sender
+    return max(1, _ns(mice_ms(scenario) / 1e5 / mice)) if mice else 1
 
 
 def _laws(link: Link, laws: Laws, switches: tuple[str, ...]) -> list[str]:

@@ -25,8 +25,6 @@ SOURCES = REPOSITORY / "simulator"
 BUILT = SOURCES / "build"
 _LIBRARIES = ("internet", "point-to-point", "network", "core")
 _FLAGS = ("-O2", "-fno-strict-aliasing", "-Wall", "-Wno-unknown-attributes", "-Wno-unused")
-_KEPT = 3
-"""Compiled programs of earlier sources that stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def find_ns3() -> Ns3:
 
 
 def built() -> Path:
-    """The program, compiled if it is not yet, or if the sources of the simulator or of the laws have changed.
+    """The folder of the program, which is compiled if it is not yet, or if the sources of the simulator or of the laws have changed.
     ``UserError`` if that cannot be.
     """
     ns3 = find_ns3()
@@ -62,53 +60,45 @@ def built() -> Path:
             "run it from a checkout",
         )
     place = BUILT / _digest(ns3)
-    program = place / "simulate"
-    if program.is_file():
-        return program
-    for compiler in ("clang", "clang++"):
-        if shutil.which(compiler) is None:
-            raise UserError(f"{compiler} is not installed, which compiles the simulator", "run `make setup`")
+    if (place / "simulate").is_file():
+        return place
+    if shutil.which("clang++") is None:
+        raise UserError("clang++ is not installed, which compiles the simulator", "run `make setup`")
     print("fairq simulate: compiling the simulator, once; up to a minute", file=sys.stderr, flush=True)
     BUILT.mkdir(exist_ok=True)
-    for old in sorted(BUILT.iterdir(), key=lambda path: path.stat().st_mtime)[:-_KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=BUILT) as folder:
         _compile(ns3, Path(folder))
         place.mkdir(exist_ok=True)
         # Whole or not at all: another one may run at the same time.
-        os.replace(Path(folder) / "simulate", program)
-    return program
+        os.replace(Path(folder) / "simulate", place / "simulate")
+    return place
 
 
-def run(program: Path, order: str) -> Mapping[str, Any]:
-    """What the simulator answers to an order. ``RunError`` if it fails."""
-    done = subprocess.run([program], input=order, capture_output=True, text=True, check=False)
+def answer(place: Path, order: str) -> Mapping[str, Any]:
+    """What the simulator in this folder answers to an order. ``RunError`` if it fails."""
+    done = subprocess.run([place / "simulate"], input=order, capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.strip().splitlines()
         raise RunError(f"the simulator failed: {said[-1] if said else f'exit code {done.returncode}'}")
-    answer: Mapping[str, Any] = json.loads(done.stdout)
-    return answer
+    found: Mapping[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def _compile(ns3: Ns3, into: Path) -> None:
     law_header.write(into)
-    shared = [*_FLAGS, f"-I{SOURCES}", f"-I{layout.BPF_DIR}", f"-I{into}"]
+    shared = [*_FLAGS, f"-I{SOURCES}", f"-I{layout.BPF_DIR}", f"-I{into}", "-isystem", str(ns3.headers)]
 
     def one(source: Path) -> str:
         output = into / f"{source.name}.o"
-        if source.suffix == ".c":
-            command = ["clang", *shared, "-c", str(source), "-o", str(output)]
-        else:
-            headers = ["-isystem", str(ns3.headers)]
-            command = ["clang++", "-std=c++20", *shared, *headers, "-c", str(source), "-o", str(output)]
-        _call(command)
+        language = ["-x", "c"] if source.suffix == ".c" else ["-std=c++20"]
+        _compiler(*language, *shared, "-c", str(source), "-o", str(output))
         return str(output)
 
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         objects = list(workers.map(one, [*SOURCES.glob("*.cc"), *SOURCES.glob("*.c")]))
     libraries = [f"-l{path.name[3:-3]}" for path in _libraries(ns3)]
     where = [f"-L{ns3.libraries}", f"-Wl,-rpath,{ns3.libraries}"]
-    _call(["clang++", *objects, "-o", str(into / "simulate"), *where, *libraries])
+    _compiler(*objects, "-o", str(into / "simulate"), *where, *libraries)
 
 
 def _libraries(ns3: Ns3) -> Iterator[Path]:
@@ -119,12 +109,13 @@ def _libraries(ns3: Ns3) -> Iterator[Path]:
         yield found[0]
 
 
-def _call(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def _compiler(*arguments: str) -> None:
+    done = subprocess.run(["clang++", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
-        faults = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
+        said = done.stderr.splitlines()
+        fault = next((line for line in said if "error" in line), said[0] if said else "no reason given")
         raise UserError(
-            f"the simulator does not compile: {faults[0] if faults else command[0]}",
+            f"the simulator does not compile: {fault}",
             "install ns3==3.44.post0, and the C++ library of the compiler (libstdc++-12-dev)",
         )
 
@@ -133,7 +124,11 @@ def _digest(ns3: Ns3) -> str:
     """Of all that the program is made of."""
     found = hashlib.sha256(f"{ns3.version} {ns3.libraries} {_FLAGS}".encode())
     files = [
-        *(path for path in SOURCES.rglob("*") if BUILT not in path.parents),
+        *(
+            path
+            for path in SOURCES.rglob("*")
+            if path.suffix in (".cc", ".c", ".h") and BUILT not in path.parents
+        ),
         *layout.BPF_DIR.rglob("*.[ch]"),
         *LAWS.glob("*/law.h"),
     ]

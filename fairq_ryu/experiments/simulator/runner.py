@@ -1,10 +1,10 @@
-"""``fairq simulate``: each policy in turn in the simulator, then one result and one table, as ``fairq run``."""
+"""``fairq simulate``: each policy in turn in the simulator, then one result and one table."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairq_ryu.experiments.simulator.figures import figures_of
 from fairq_ryu.experiments.simulator.laws import Laws, laws_of
 from fairq_ryu.experiments.simulator.network import network_of
 from fairq_ryu.experiments.traffic.workers import RunError
-from fairq_ryu.experiments.workloads import registry
+from fairq_ryu.experiments.workloads.incast import limits
 from fairq_ryu.experiments.workloads.incast.settings import IncastScenario
 
 WRITTEN = (result.FILE_NAME,)
@@ -36,9 +36,11 @@ def main(
     repeat: int = 1,
     full: bool = False,
     link_mbit: float | None = None,
+    ack_every: int = order.ACK_EVERY,
 ) -> int:
-    """Simulate a scenario (name or path) under each policy, with ``repeat`` seeds, write ``out``/result.json and
-    print the table. ``link_mbit``: rate of every sender's link; None: that of the bottleneck.
+    """Simulate a scenario (name or path) under each policy, with ``repeat`` seeds, write ``out``/result.json
+    and print the table. ``link_mbit`` and ``ack_every``: as in `order.Hosts`; None: the
+    rate of the bottleneck.
 
     Returns 0, or 1 when a policy failed. ``UserError`` before anything starts when scenario, policies or
     directory are not suitable, or the simulator is not there.
@@ -52,29 +54,29 @@ def main(
         raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     files = [] if config_file is None else [config_file]
     config = loader.load(files)
-    rate = chosen.rate_mbit if link_mbit is None else link_mbit
-    network_of(chosen, rate)
+    hosts = order.Hosts(chosen.rate_mbit if link_mbit is None else link_mbit, ack_every)
+    network_of(chosen, hosts.link_mbit)
     scenarios_of = {name: _scenario(chosen, name) for name in policies}
-    laws = {
-        name: laws_of(name, config, chosen.rate_mbit, order.round_trip_ms(chosen)) for name in policies
-    }
+    laws = {name: laws_of(name, config, chosen.rate_mbit, order.round_trip_ms(chosen)) for name in policies}
     built = program.built()
     machine.check_directory(out)
     metadata = machine.origin(scenario, dict(overrides or {}), config_file, files)
     metadata["simulator"] = {
         "ns3": program.find_ns3().version,
-        "link_mbit": rate,
+        **asdict(hosts),
         "round_trip_ms": order.round_trip_ms(chosen),
     }
-    one = _Simulated(built, config, rate)
+    one = _Simulated(built, config, hosts)
     measured = []
     for number in range(repeat):
-        alone = registry.WORKLOADS[chosen.traffic].floor(chosen)
+        alone = limits.floor(chosen)
         floor = one.run("floor", alone, Laws(None, None), number, repeat) if alone else None
+        if floor is not None and floor["failed"]:
+            floor = None
         found = [one.run(name, scenarios_of[name], laws[name], number, repeat) for name in policies]
         for figures in found:
             if not figures["failed"]:
-                registry.WORKLOADS[chosen.traffic].add_limits(chosen, figures, floor)
+                limits.add_limits(chosen, figures, floor)
         measured.append({"order": list(policies), "floor": floor, "policies": found})
     assembled = result.assemble(chosen.settings, metadata, measured)
     table.show(assembled, full)
@@ -93,8 +95,8 @@ def _scenario(chosen: IncastScenario, policy: str) -> IncastScenario:
 class _Simulated:
     """Runs of one scenario."""
 
-    def __init__(self, built: Path, config: Config, link_mbit: float) -> None:
-        self._built, self._link_mbit = built, link_mbit
+    def __init__(self, built: Path, config: Config, hosts: order.Hosts) -> None:
+        self._built, self._hosts = built, hosts
         self._active_timeout_s = config.number("agent", "active_timeout")
 
     def run(
@@ -107,12 +109,12 @@ class _Simulated:
         text = order.order(
             replace(scenario, seed=seed),
             laws,
+            self._hosts,
             seed=seed,
-            link_mbit=self._link_mbit,
             active_timeout_s=self._active_timeout_s,
         )
         try:
-            answer = program.run(self._built, text)
+            answer = program.answer(self._built, text)
         except RunError as error:
             return {"policy": name, "failed": str(error)}
         tcp = {scenario.cc: f"{scenario.cc} of ns-3"}
