@@ -10,12 +10,13 @@
 
 using namespace ns3;
 
-namespace {
+namespace
+{
 
 constexpr uint16_t BULK_PORT = 5001, MICE_PORT = 5002;
 constexpr uint16_t FIRST_ELEPHANT = 10000; /* local port of the first; the others follow */
 constexpr uint32_t CHUNK = 1 << 16;
-constexpr uint32_t REQUEST = 12; /* bytes, as the generators of the bench */
+constexpr uint32_t REQUEST = 12;     /* bytes, as the generators of the bench */
 constexpr uint64_t LOOK_NS = 10'000; /* whether a round is over */
 
 uint64_t Time_()
@@ -43,7 +44,8 @@ std::string Json(const TcpCounts &counts)
 	std::ostringstream out;
 
 	out << "{\"data_out\":" << counts.data_out << ",\"data_in\":" << counts.data_in
-	    << ",\"retransmissions\":" << counts.retransmissions << ",\"timeouts\":" << counts.timeouts << "}";
+	    << ",\"retransmissions\":" << counts.retransmissions
+	    << ",\"timeouts\":" << counts.timeouts << "}";
 	return out.str();
 }
 
@@ -55,8 +57,8 @@ TcpCounts CountsOf(Ptr<CountedSocket> socket)
 } // namespace
 
 Incast::Incast(const Order &order, Network &network)
-	: order_(order), network_(network), uniform_(CreateObject<UniformRandomVariable>()),
-	  gap_(CreateObject<ExponentialRandomVariable>()), elephants_(order["elephants"])
+    : order_(order), network_(network), uniform_(CreateObject<UniformRandomVariable>()),
+      gap_(CreateObject<ExponentialRandomVariable>()), elephants_(order["elephants"])
 {
 	gap_->SetAttribute("Mean", DoubleValue(order["gap_ns"]));
 }
@@ -89,8 +91,8 @@ void Incast::Run(std::ostream &out)
 				out << mouse.ended_ns - mouse.begun_ns;
 			else
 				out << "null";
-			out << ",\"asking\":" << Json(mouse.asking) << ",\"answering\":" << Json(mouse.answering)
-			    << "}";
+			out << ",\"asking\":" << Json(mouse.asking)
+			    << ",\"answering\":" << Json(mouse.answering) << "}";
 		}
 		out << "]";
 	}
@@ -107,16 +109,18 @@ void Incast::StartElephants()
 
 	sink->Bind(InetSocketAddress(Ipv4Address::GetAny(), BULK_PORT));
 	sink->Listen();
-	sink->SetAcceptCallback(MakeNullCallback<bool, Ptr<Socket>, const Address &>(),
-				[this](Ptr<Socket> socket, const Address &from) {
-					/* Elephants are known by their local ports. */
-					uint32_t number = InetSocketAddress::ConvertFrom(from).GetPort() - FIRST_ELEPHANT;
+	sink->SetAcceptCallback(
+		MakeNullCallback<bool, Ptr<Socket>, const Address &>(),
+		[this](Ptr<Socket> socket, const Address &from) {
+			/* Elephants are known by their local ports. */
+			uint32_t number =
+				InetSocketAddress::ConvertFrom(from).GetPort() - FIRST_ELEPHANT;
 
-					socket->SetRecvCallback([this, number](Ptr<Socket> from) {
-						while (Ptr<Packet> packet = from->Recv())
-							elephants_[number].received += packet->GetSize();
-					});
-				});
+			socket->SetRecvCallback([this, number](Ptr<Socket> from) {
+				while (Ptr<Packet> packet = from->Recv())
+					elephants_[number].received += packet->GetSize();
+			});
+		});
 	/* Not all at one moment, but with time to spread over the queue. */
 	for (uint32_t number = 0; number < elephants_.size(); number++)
 		Simulator::Schedule(NanoSeconds(uniform_->GetValue(0, order_["warmup_ns"] / 10.0)),
@@ -125,8 +129,8 @@ void Incast::StartElephants()
 
 void Incast::StartElephant(uint32_t number)
 {
-	Ptr<CountedSocket> socket =
-		MakeSocket(network_.host(order_.senders[number % order_.senders.size()]), order_.control);
+	Ptr<CountedSocket> socket = MakeSocket(
+		network_.host(order_.senders[number % order_.senders.size()]), order_.control);
 
 	elephants_[number].socket = socket;
 	socket->Bind(InetSocketAddress(Ipv4Address::GetAny(), FIRST_ELEPHANT + number));
@@ -139,15 +143,16 @@ void Incast::StartElephant(uint32_t number)
 
 void Incast::ServeMice(uint32_t sender)
 {
-	Ptr<CountedSocket> listener = MakeSocket(network_.host(order_.senders[sender]), order_.control);
+	Ptr<CountedSocket> listener =
+		MakeSocket(network_.host(order_.senders[sender]), order_.control);
 
 	listener->Bind(InetSocketAddress(Ipv4Address::GetAny(), MICE_PORT));
 	listener->Listen();
 	listener->SetAcceptCallback(
 		MakeNullCallback<bool, Ptr<Socket>, const Address &>(),
 		[this, sender](Ptr<Socket> accepted, const Address &from) {
-			Mouse &mouse =
-				*waiting_.at({sender, InetSocketAddress::ConvertFrom(from).GetPort()});
+			Mouse &mouse = *waiting_.at(
+				{sender, InetSocketAddress::ConvertFrom(from).GetPort()});
 
 			mouse.server = DynamicCast<CountedSocket>(accepted);
 			accepted->SetRecvCallback([this, &mouse](Ptr<Socket> socket) {
@@ -210,8 +215,9 @@ void Incast::OpenMouse(Mouse &mouse)
 	/* Linux acknowledges the first segments of a connection at once. */
 	socket->SetAttribute("DelAckCount", UintegerValue(1));
 	socket->SetRecvCallback([this, &mouse](Ptr<Socket> from) { MouseData(mouse, from); });
-	socket->SetConnectCallback([](Ptr<Socket> opened) { opened->Send(Create<Packet>(REQUEST)); },
-				   MakeCallback(&Nothing));
+	socket->SetConnectCallback(
+		[](Ptr<Socket> opened) { opened->Send(Create<Packet>(REQUEST)); },
+		MakeCallback(&Nothing));
 	socket->Bind();
 	socket->GetSockName(name);
 	waiting_[{mouse.sender, InetSocketAddress::ConvertFrom(name).GetPort()}] = &mouse;
@@ -285,12 +291,13 @@ void Incast::Mark(const char *name)
 		    << ",\"counts\":" << Json(CountsOf(elephant.socket)) << "}";
 		comma = ",";
 	}
-	out << "],\"senders\":" << Json(SenderCounts()) << ",\"queue\":{\"byte_ns\":" << queue.byte_ns
-	    << ",\"packets\":" << queue.packets << ",\"drops\":" << queue.drops
-	    << ",\"acks\":" << queue.program.acks << ",\"lowered\":" << queue.program.lowered
-	    << ",\"handshakes\":" << queue.program.handshakes << ",\"judged\":" << queue.program.judged
-	    << ",\"dropped\":" << queue.program.dropped << ",\"marked\":" << queue.program.marked
-	    << ",\"depth_ns\":[";
+	out << "],\"senders\":" << Json(SenderCounts())
+	    << ",\"queue\":{\"byte_ns\":" << queue.byte_ns << ",\"packets\":" << queue.packets
+	    << ",\"drops\":" << queue.drops << ",\"acks\":" << queue.program.acks
+	    << ",\"lowered\":" << queue.program.lowered
+	    << ",\"handshakes\":" << queue.program.handshakes
+	    << ",\"judged\":" << queue.program.judged << ",\"dropped\":" << queue.program.dropped
+	    << ",\"marked\":" << queue.program.marked << ",\"depth_ns\":[";
 	comma = "";
 	for (const auto &[depth, ns] : queue.depth_ns) {
 		out << comma << "[" << depth << "," << ns << "]";

@@ -30,13 +30,13 @@ struct Mouse {
 
 class Incast
 {
-    public:
+      public:
 	Incast(const Order &order, Network &network);
 
 	/* All phases, and the figures of each as JSON. */
 	void Run(std::ostream &out);
 
-    private:
+      private:
 	void StartElephants();
 	void StartElephant(uint32_t number);
 	void ServeMice(uint32_t sender);
@@ -55,7 +55,8 @@ class Incast
 	ns3::Ptr<ns3::ExponentialRandomVariable> gap_;
 	std::vector<Elephant> elephants_;
 	std::vector<std::vector<std::unique_ptr<Mouse>>> rounds_;
-	std::map<std::pair<uint32_t, uint16_t>, Mouse *> waiting_; /* by sender and port of the client */
+	std::map<std::pair<uint32_t, uint16_t>, Mouse *>
+		waiting_; /* by sender and port of the client */
 	uint64_t round_began_ns_ = 0, rounds_began_ns_ = 0;
 	std::vector<std::string> marks_;
 };

@@ -10,7 +10,8 @@
 
 #include <linux/bpf.h>
 
-namespace {
+namespace
+{
 
 /* Entries of an array, as many as a switch has ports and an agent has hosts: the agent sets the size of the real one. */
 constexpr __u32 ENTRIES = 1024;
@@ -91,7 +92,9 @@ long sim_map_update(const void *map, __u32 kind, __u32 key_size, __u32 value_siz
 	if (there && flags == BPF_NOEXIST)
 		return -1;
 	if (!there) {
-		Bytes &made = in_use->maps[map].entries[std::string(static_cast<const char *>(key), key_size)];
+		Bytes &made =
+			in_use->maps[map]
+				.entries[std::string(static_cast<const char *>(key), key_size)];
 
 		made = zeros(value_size);
 		there = made.get();
@@ -102,5 +105,8 @@ long sim_map_update(const void *map, __u32 kind, __u32 key_size, __u32 value_siz
 
 long sim_map_delete(const void *map, __u32 key_size, const void *key)
 {
-	return in_use->maps[map].entries.erase(std::string(static_cast<const char *>(key), key_size)) ? 0 : -1;
+	return in_use->maps[map].entries.erase(
+		       std::string(static_cast<const char *>(key), key_size))
+		       ? 0
+		       : -1;
 }

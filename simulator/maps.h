@@ -17,7 +17,8 @@ void sim_maps_free(struct sim_maps *maps);
 void sim_maps_use(struct sim_maps *maps);
 
 /* `kind` is BPF_MAP_TYPE_..., sizes are in bytes. NULL: there is no such entry. Entries stay where they are. */
-void *sim_map_lookup(const void *map, __u32 kind, __u32 key_size, __u32 value_size, const void *key);
+void *sim_map_lookup(const void *map, __u32 kind, __u32 key_size, __u32 value_size,
+		     const void *key);
 long sim_map_update(const void *map, __u32 kind, __u32 key_size, __u32 value_size, const void *key,
 		    const void *value, __u64 flags);
 long sim_map_delete(const void *map, __u32 key_size, const void *key);

@@ -13,7 +13,8 @@
 
 using namespace ns3;
 
-namespace {
+namespace
+{
 
 /* A device of ns-3 sends a PPP header of 2 bytes; a full frame takes as long as on Ethernet at this part of the rate. */
 constexpr double PPP_PART = 1502.0 / 1514.0;
@@ -83,7 +84,8 @@ void Network::Connect(const Link &link, uint64_t delay)
 	Ptr<Node> other = to_host ? Host(link.other) : switches_[link.other]->node();
 	NetDeviceContainer ends = helper.Install(switches_[link.one]->node(), other);
 
-	ports_[link.one][link.other] = switches_[link.one]->AddPort(ends.Get(0), link.rate, link.buffer);
+	ports_[link.one][link.other] =
+		switches_[link.one]->AddPort(ends.Get(0), link.rate, link.buffer);
 	if (!to_host) {
 		/* Its other end is a port of its own, with as much room. */
 		ports_[link.other][link.one] =
@@ -94,7 +96,8 @@ void Network::Connect(const Link &link, uint64_t delay)
 	Ptr<Ipv4> ip = other->GetObject<Ipv4>();
 	uint32_t interface = ip->AddInterface(ends.Get(1));
 
-	ip->AddAddress(interface, Ipv4InterfaceAddress(addresses_[link.other], Ipv4Mask("255.0.0.0")));
+	ip->AddAddress(interface,
+		       Ipv4InterfaceAddress(addresses_[link.other], Ipv4Mask("255.0.0.0")));
 	ip->SetUp(interface);
 }
 
@@ -132,7 +135,8 @@ void Network::AddRoutes()
 			std::vector<uint32_t> ways;
 
 			for (const auto &[neighbour, number] : neighbours)
-				if (distance.count(neighbour) && distance[neighbour] + 1 == distance[name])
+				if (distance.count(neighbour) &&
+				    distance[neighbour] + 1 == distance[name])
 					ways.push_back(number);
 			switches_[name]->AddRoute(address, ways);
 		}

@@ -16,7 +16,7 @@
 
 class Network
 {
-    public:
+      public:
 	/* Raises std::invalid_argument. */
 	explicit Network(const Order &order);
 
@@ -25,7 +25,7 @@ class Network
 	/* Of the port of a switch towards another node. */
 	QueueCounts Counts(const std::string &at, const std::string &towards);
 
-    private:
+      private:
 	void Connect(const Link &link, uint64_t delay);
 	ns3::Ptr<ns3::Node> Host(const std::string &name);
 	void AddRoutes();
@@ -34,7 +34,8 @@ class Network
 	std::map<std::string, std::unique_ptr<Switch>> switches_;
 	std::map<std::string, ns3::Ptr<ns3::Node>> hosts_;
 	std::map<std::string, ns3::Ipv4Address> addresses_;
-	std::map<std::string, std::map<std::string, uint32_t>> ports_; /* of switches, by neighbour */
+	std::map<std::string, std::map<std::string, uint32_t>>
+		ports_; /* of switches, by neighbour */
 };
 
 #endif

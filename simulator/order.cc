@@ -4,7 +4,8 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace {
+namespace
+{
 
 std::string FromHex(const std::string &text)
 {

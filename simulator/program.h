@@ -17,11 +17,11 @@ extern "C" {
 enum sim_verdict { SIM_PASS, SIM_DROP, SIM_MARK };
 
 struct sim_counts {
-	__u64 acks;	  /* whose data leaves by the port, and that met its law */
-	__u64 lowered;	  /* of these, lowered */
+	__u64 acks;       /* whose data leaves by the port, and that met its law */
+	__u64 lowered;    /* of these, lowered */
 	__u64 handshakes; /* that the port has seen */
-	__u64 judged;	  /* packets, by the queue law */
-	__u64 dropped;	  /* of these */
+	__u64 judged;     /* packets, by the queue law */
+	__u64 dropped;    /* of these */
 	__u64 marked;
 };
 

@@ -11,7 +11,8 @@
 
 using namespace ns3;
 
-namespace {
+namespace
+{
 
 constexpr uint16_t IPV4 = 0x0800;
 constexpr uint32_t FRAME = 1514;
@@ -84,8 +85,8 @@ void Mark(Ptr<Packet> packet)
 } // namespace
 
 Switch::Switch(uint64_t bucket_ns)
-	: node_(CreateObject<Node>()), maps_(sim_maps_new(), sim_maps_free), ports_(1),
-	  random_(CreateObject<UniformRandomVariable>())
+    : node_(CreateObject<Node>()), maps_(sim_maps_new(), sim_maps_free), ports_(1),
+      random_(CreateObject<UniformRandomVariable>())
 {
 	sim_maps_use(maps_.get());
 	sim_switch_begin(bucket_ns);
@@ -111,14 +112,16 @@ void Switch::InstallLaw(uint32_t port, const std::string &law)
 {
 	sim_maps_use(maps_.get());
 	if (sim_law_install(port, law.data(), law.size()))
-		throw std::invalid_argument("a window law of another size: compile the simulator again");
+		throw std::invalid_argument(
+			"a window law of another size: compile the simulator again");
 }
 
 void Switch::InstallQueueLaw(uint32_t port, const std::string &law)
 {
 	sim_maps_use(maps_.get());
 	if (sim_queue_law_install(port, law.data(), law.size()))
-		throw std::invalid_argument("a queue law of another size: compile the simulator again");
+		throw std::invalid_argument(
+			"a queue law of another size: compile the simulator again");
 	ports_[port].judged = true;
 }
 
@@ -147,7 +150,8 @@ void Switch::Receive(Ptr<NetDevice>, Ptr<const Packet> packet, uint16_t, const A
 	if (route == routes_.end())
 		return;
 	const auto &ports = route->second;
-	uint32_t path = ports.size() > 1 ? PathHash(source, destination, Word(head + IP_HEADER)) : 0;
+	uint32_t path =
+		ports.size() > 1 ? PathHash(source, destination, Word(head + IP_HEADER)) : 0;
 	Enqueue(ports[path % ports.size()], packet->Copy());
 }
 
@@ -178,8 +182,8 @@ bool Switch::Program(uint32_t number, Port &port, Ptr<Packet> packet)
 		Rewrite(packet, Half(frame + WINDOW_AT), frame[FLAGS_AT]);
 	if (!port.judged)
 		return true;
-	switch (sim_judge(number, Clock(), len, Word(frame + SOURCE_AT), Word(frame + DESTINATION_AT),
-			  Word(frame + TCP_AT), frame[IP_AT + 1] & 3,
+	switch (sim_judge(number, Clock(), len, Word(frame + SOURCE_AT),
+			  Word(frame + DESTINATION_AT), Word(frame + TCP_AT), frame[IP_AT + 1] & 3,
 			  random_->GetInteger(0, UINT32_MAX))) {
 	case SIM_DROP:
 		return false;
@@ -219,12 +223,13 @@ void Switch::Send(uint32_t number)
 	port.counts.packets++;
 	Changed(number, port, port.backlog - size);
 	/* When its last bit has left. The device itself takes no time. */
-	Simulator::Schedule(NanoSeconds((size * 8'000'000'000 + port.rate - 1) / port.rate), [this, number, packet] {
-		Port &left = ports_[number];
+	Simulator::Schedule(NanoSeconds((size * 8'000'000'000 + port.rate - 1) / port.rate),
+			    [this, number, packet] {
+				    Port &left = ports_[number];
 
-		left.device->Send(packet, left.device->GetBroadcast(), IPV4);
-		Sent(number);
-	});
+				    left.device->Send(packet, left.device->GetBroadcast(), IPV4);
+				    Sent(number);
+			    });
 }
 
 void Switch::Sent(uint32_t number)

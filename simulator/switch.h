@@ -33,7 +33,7 @@ struct QueueCounts {
 
 class Switch
 {
-    public:
+      public:
 	explicit Switch(uint64_t bucket_ns);
 
 	/* A port with this rate, bit/s, and buffer, bytes; 0: as much as comes. Returns its number. */
@@ -50,7 +50,7 @@ class Switch
 	}
 	QueueCounts Counts(uint32_t port);
 
-    private:
+      private:
 	struct Port {
 		ns3::Ptr<ns3::NetDevice> device;
 		uint64_t rate;

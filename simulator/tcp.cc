@@ -17,7 +17,8 @@
 
 using namespace ns3;
 
-namespace {
+namespace
+{
 
 constexpr uint32_t MSS = 1460, TIMESTAMPS = 12;
 
@@ -47,7 +48,8 @@ TcpCounts &TcpCounts::operator+=(const TcpCounts &other)
 
 TypeId CountedSocket::GetTypeId()
 {
-	static TypeId id = TypeId("CountedSocket").SetParent<TcpSocketBase>().AddConstructor<CountedSocket>();
+	static TypeId id =
+		TypeId("CountedSocket").SetParent<TcpSocketBase>().AddConstructor<CountedSocket>();
 
 	return id;
 }
@@ -76,7 +78,8 @@ void CountedSocket::ReTxTimeout()
 	TcpSocketBase::ReTxTimeout();
 }
 
-void CountedSocket::OnSent(Ptr<const Packet> packet, const TcpHeader &header, Ptr<const TcpSocketBase>)
+void CountedSocket::OnSent(Ptr<const Packet> packet, const TcpHeader &header,
+			   Ptr<const TcpSocketBase>)
 {
 	bool opens = header.GetFlags() & TcpHeader::SYN, ends = header.GetFlags() & TcpHeader::FIN;
 	uint32_t taken = packet->GetSize() + opens + ends;
@@ -94,7 +97,8 @@ void CountedSocket::OnSent(Ptr<const Packet> packet, const TcpHeader &header, Pt
 	sent_any_ = true;
 }
 
-void CountedSocket::OnReceived(Ptr<const Packet> packet, const TcpHeader &, Ptr<const TcpSocketBase>)
+void CountedSocket::OnReceived(Ptr<const Packet> packet, const TcpHeader &,
+			       Ptr<const TcpSocketBase>)
 {
 	counts.data_in += packet->GetSize() > 0;
 }
@@ -113,6 +117,9 @@ void Configure(const TcpSettings &settings)
 	Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(settings.buffer));
 	Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(settings.buffer));
 	Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(NanoSeconds(settings.rto_min)));
+	/* Linux adds no less than this to the round trip, as ns-3 adds no less than its granularity. */
+	Config::SetDefault("ns3::TcpSocketBase::ClockGranularity",
+			   TimeValue(NanoSeconds(settings.rto_min)));
 	Config::SetDefault("ns3::TcpSocketBase::MaxSegLifetime", DoubleValue(0.05));
 	Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(settings.sack));
 	Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(settings.timestamps));

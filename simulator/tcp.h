@@ -23,18 +23,18 @@ struct TcpCounts {
 
 class CountedSocket : public ns3::TcpSocketBase
 {
-    public:
+      public:
 	static ns3::TypeId GetTypeId();
 
 	TcpCounts counts;
 
 	void Watch();
 
-    protected:
+      protected:
 	ns3::Ptr<ns3::TcpSocketBase> Fork() override;
 	void ReTxTimeout() override;
 
-    private:
+      private:
 	void OnSent(ns3::Ptr<const ns3::Packet> packet, const ns3::TcpHeader &header,
 		    ns3::Ptr<const ns3::TcpSocketBase> socket);
 	void OnReceived(ns3::Ptr<const ns3::Packet> packet, const ns3::TcpHeader &header,
@@ -49,7 +49,7 @@ struct TcpSettings {
 	std::string control = "cubic"; /* cubic, reno or dctcp */
 	uint64_t rto_min = 200'000'000;
 	uint32_t buffer = 6 << 20; /* of sender and receiver, each */
-	uint32_t ack_every = 2; /* segments; a single one is acknowledged after 40 ms */
+	uint32_t ack_every = 2;    /* segments; a single one is acknowledged after 40 ms */
 	bool sack = true;
 	bool timestamps = true;
 };

@@ -18,9 +18,8 @@
 struct __sk_buff;
 
 /* A map is known by its address; its declaration has its kind and the sizes of its entries. */
-#define MAP_KIND(map) (sizeof(*(map)->type) / sizeof(int))
-#define MAP_SIZES(map) \
-	MAP_KIND(map), sizeof(*(map)->key), sizeof(*(map)->value)
+#define MAP_KIND(map)  (sizeof(*(map)->type) / sizeof(int))
+#define MAP_SIZES(map) MAP_KIND(map), sizeof(*(map)->key), sizeof(*(map)->value)
 
 #define bpf_map_lookup_elem(map, k) sim_map_lookup((map), MAP_SIZES(map), (k))
 #define bpf_map_update_elem(map, k, v, flags) \

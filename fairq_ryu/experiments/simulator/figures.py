@@ -25,11 +25,11 @@ def figures_of(answer: Mapping[str, Any], scenario: IncastScenario, queue_law: s
     marks = {each["name"]: each for each in answer["marks"]}
     begin, end = marks["begin"], marks["end"]
     made = answer["rounds"] if scenario.mice_per_sender else []
-    client = list(_ends(made, "asking"))
+    client = list(_ends(made, "asking", scenario))
     law = queue_law is not None
     return {
         "rounds": rounds.figures([0.0] * len(made), scenario.rounds) if made else None,
-        "mice": mice_summary(client, list(_ends(made, "answering")), 0) if made else None,
+        "mice": mice_summary(client, list(_ends(made, "answering", scenario)), 0) if made else None,
         "mice_left_out": None,
         "elephants": _elephants(marks, scenario) if scenario.elephants else None,
         "senders": {
@@ -80,14 +80,17 @@ def _spent(before: Mapping[str, Any], after: Mapping[str, Any], group: str, name
     return int(after[group][name] - before[group][name])
 
 
-def _ends(made: Sequence[Sequence[Mapping[str, Any]]], end: str) -> Iterator[dict[str, Any]]:
+def _ends(
+    made: Sequence[Sequence[Mapping[str, Any]]], end: str, scenario: IncastScenario
+) -> Iterator[dict[str, Any]]:
     """The reports of the mice's ends, as the generators of the bench write them."""
     for number, mouse in enumerate(mouse for each in made for mouse in each):
-        counts = mouse[end]
+        counts, took = mouse[end], mouse["fct_ns"]
+        in_time = took is not None and took <= scenario.round_timeout_s * 1e9
         yield {
             "id": number,
-            "fct_ns": mouse["fct_ns"],
-            "error": None if mouse["fct_ns"] is not None else "timeout",
+            "fct_ns": took if in_time else None,
+            "error": None if in_time else "timeout",
             "total_rto": counts["timeouts"],
             "total_retrans": counts["retransmissions"],
             "data_segs_in": counts["data_in"],

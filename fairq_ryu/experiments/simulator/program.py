@@ -50,8 +50,8 @@ def find_ns3() -> Ns3:
 
 
 def built() -> Path:
-    """The folder of the program, which is compiled if it is not yet, or if the sources of the simulator or of the laws have changed.
-    ``UserError`` if that cannot be.
+    """The folder of the program, which is compiled if it is not yet, or if the sources of the simulator or of
+    the switch have changed. ``UserError`` if that cannot be.
     """
     ns3 = find_ns3()
     if not SOURCES.is_dir():

@@ -65,6 +65,11 @@ def test_mice_are_those_of_all_rounds():
     assert found["rounds"] == {"wanted": 2, "made": 2, "disturbed": 0, "counted_disturbed": 0}
 
 
+def test_a_mouse_that_is_late_is_unfinished():
+    found = figures([[mouse(10**8), mouse(10**8 + 1)]], round_timeout_s=0.1)
+    assert found["mice"]["fct_list_ms"] == [100.0, None]
+
+
 def test_elephants_and_queue_are_those_of_each_phase():
     found = figures(TWO, "mark")
     assert found["elephants"]["goodput_mbit"] == [8.0, 8.0]
