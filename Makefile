@@ -8,7 +8,7 @@ MAKEFLAGS += --no-print-directory
 # Experiments and most tests make network namespaces and load eBPF.
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
-BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/laws/*/*.h fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c)
+BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/laws/*/*.h fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c simulator/*.[ch] simulator/*.cc simulator/bpf/*.h)
 
 .PHONY: help setup setup-dev demo test test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
 

@@ -54,6 +54,7 @@ CONTROLLER = [
     'legacy-cgi>=2.6; python_version >= "3.13"',  # WebOb's
 ]
 EXPERIMENTS = ["matplotlib>=3.8"]  # and Mininet, which is no package of PyPI
+SIMULATOR = ["ns3>=3.44"]  # its headers and libraries; what the simulator compiles is in the sources only
 
 
 def read_readme() -> str:
@@ -88,7 +89,11 @@ if __name__ == "__main__":
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },
         install_requires=AGENT + COMMANDS,
-        extras_require={"controller": CONTROLLER, "experiments": CONTROLLER + EXPERIMENTS},
+        extras_require={
+            "controller": CONTROLLER,
+            "experiments": CONTROLLER + EXPERIMENTS,
+            "simulator": CONTROLLER + EXPERIMENTS + SIMULATOR,
+        },
         entry_points={
             # The second one goes in the place of Ryu's own script.
             "console_scripts": [

@@ -22,6 +22,7 @@ from fairq_ryu.cli.commands import (
     run,
     shim,
     show,
+    simulate,
     status,
     sweep,
 )
@@ -29,7 +30,7 @@ from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
     *(doctor, agent, shim, release, status, show, far),
-    *(disable, enable, announce, host, run, sweep, report, compare, check),
+    *(disable, enable, announce, host, run, sweep, simulate, report, compare, check),
 )
 """The subcommands, in the order of the help text."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,7 +67,7 @@ def main(
         return 130
     assembled = result.assemble(chosen.settings, metadata, measured)
     table.show(assembled, full)
-    print(f"result: {_saved(assembled, out)}", file=sys.stderr)
+    print(f"result: {result.saved(assembled, out)}", file=sys.stderr)
     return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
 
 
@@ -95,26 +94,6 @@ def check(
         machine.check_controls(each, variants)
         machine.check_qdiscs(each, variants, config_file)
     machine.check_directory(out)
-
-
-def _saved(assembled: Mapping[str, Any], out: Path) -> Path:
-    """Save the result to ``out``, or else to the machine's directory for temporary files, because a run may
-    have taken hours. ``UserError``, which names the place, if it is not in ``out``.
-    """
-    try:
-        return result.save(assembled, out)
-    except OSError as error:
-        failed = f"the result cannot be written to {out}: {error.strerror}"
-    try:
-        place = Path(tempfile.mkdtemp(prefix="fairq-result-"))
-        try:
-            spare = result.save(assembled, place)
-        except OSError:
-            place.rmdir()
-            raise
-    except OSError:
-        raise UserError(f"{failed}; nothing but the table is left", "make room, and run it again") from None
-    raise UserError(f"{failed}; it is in {spare}", f"make room, and move it to {out / result.FILE_NAME}")
 
 
 def switch_names(chosen: Scenario) -> list[str]:

@@ -77,7 +77,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"rich"},
     ),
     "fairq_ryu/experiments": (
-        {ERRORS, MODEL, LAW, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
+        {ERRORS, MODEL, LAW, LAWS, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
         | ours(
             "client",
             "config",
@@ -86,10 +86,14 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "packet",
             "policies.base",
             "policies.choice",
+            "agent.law_header",
+            "agent.law_table",
             "agent.layout",
             "agent.libbpf",
             "agent.programs.queue",
             "agent.programs.taildrop",
+            "agent.qdisc",
+            "agent.queue_law_table",
             "agent.status",
         ),
         {"matplotlib", "mininet", "rich"},

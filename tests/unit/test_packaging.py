@@ -76,6 +76,8 @@ def test_the_pins_are_all_that_they_need_themselves(python: str):
         for needed in map(Requirement, about.requires or []):
             if needed.marker is not None and not needed.marker.evaluate(environment):
                 continue
+            if (name, needed.name) == ("ns3", "cppyy"):
+                continue  # for scripts in Python: the simulator needs headers and libraries only
             version = pins.get(canonicalize_name(needed.name))
             assert version is not None, f"{name} needs {needed}"
             # Ryu asks for an eventlet that these Pythons cannot import.

@@ -222,6 +222,19 @@ def metadata(
     """The data needed to repeat the run and to compare it with others. ``config_file``: the user's;
     ``config_files``: all files with which controllers were started, without those of variants.
     """
+    return {
+        **origin(scenario_name, overrides, config_file, config_files),
+        "variants": {each.name: {each.section: dict(each.settings)} for each in variants if each.settings},
+        "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
+        "mininet": _mininet_version(),
+        "ryu": _package("c65ryu") or _package("ryu"),
+    }
+
+
+def origin(
+    scenario_name: str, overrides: dict[str, str], config_file: Path | None, config_files: Iterable[Path]
+) -> dict[str, Any]:
+    """The part of :func:`metadata` that needs no network: sources, settings, system."""
     status, changes = _git("status", "--porcelain"), _git("diff", "HEAD")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -233,15 +246,11 @@ def metadata(
         "overrides": overrides,
         "policy_config": config_file.read_text() if config_file else None,
         "settings": loader.load(config_files).as_dict(),
-        "variants": {each.name: {each.section: dict(each.settings)} for each in variants if each.settings},
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "system": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
-        "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
-        "mininet": _mininet_version(),
         "python": platform.python_version(),
-        "ryu": _package("c65ryu") or _package("ryu"),
     }
 
 

@@ -5,7 +5,9 @@
                 Open vSwitch lost more. /1 is the same without the figures of other workloads than incast,
                 `integrity`, `capture`, and the elephants' after_* figures
     scenario    every setting of the scenario as it was run (`settings.Scenario`)
-    metadata    what is needed to repeat it (`machine.metadata`)
+    metadata    what is needed to repeat it (`machine.metadata`); `simulator` of a simulated run: ns3, its
+                release, link_mbit and ack_every as of `simulator.order.Hosts`, and round_trip_ms. Such a run
+                has no cpu, losses and integrity (null)
     policies    one object for each policy, in the order in which they ran:
       policy          its name
       failed          null, or why there are no figures (then no other key but `unsound` is present)
@@ -79,6 +81,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -154,6 +157,26 @@ def write_whole(path: Path, content: Mapping[str, Any]) -> None:
     except OSError:
         draft.unlink(missing_ok=True)
         raise
+
+
+def saved(assembled: Mapping[str, Any], out: Path) -> Path:
+    """Save the result to ``out``, or else to the machine's directory for temporary files, because a run may
+    have taken hours. ``UserError``, which names the place, if it is not in ``out``.
+    """
+    try:
+        return save(assembled, out)
+    except OSError as error:
+        failed = f"the result cannot be written to {out}: {error.strerror}"
+    try:
+        place = Path(tempfile.mkdtemp(prefix="fairq-result-"))
+        try:
+            spare = save(assembled, place)
+        except OSError:
+            place.rmdir()
+            raise
+    except OSError:
+        raise UserError(f"{failed}; nothing but the table is left", "make room, and run it again") from None
+    raise UserError(f"{failed}; it is in {spare}", f"make room, and move it to {out / FILE_NAME}")
 
 
 def load(directory: Path) -> dict[str, Any]:

@@ -19,15 +19,23 @@ MACHINE_LIMIT_PERCENT = 60.0
 """At this share of a processor or more, packets also wait for the forwarding thread and not only in the
 queue: the run has measured the machine and not the network.
 """
+FAST_MBIT = 1000.0
+"""From this rate on, times have microseconds."""
 
 
 def rows(result: Mapping[str, Any], full: bool) -> list[list[str]]:
     """Label, then one text for each policy: all rows that a policy has, or those of the short table."""
     policies, table = result["policies"], registry.of_result(result["scenario"]).table
-    out = _lines(table.rows, policies, full)
+    out = _lines(_exact(table.rows, result), policies, full)
     for group in table.groups:
-        out += _group(group, policies, full)
+        out += _group(group._replace(rows=_exact(group.rows, result)), policies, full)
     return out
+
+
+def _exact(rows: Sequence[Row], result: Mapping[str, Any]) -> tuple[Row, ...]:
+    """The rows, those of times with microseconds if the rate is high."""
+    fast = result["scenario"].get("rate_mbit", 0.0) >= FAST_MBIT
+    return tuple(row._replace(style=".3f") if fast and row.unit == "ms" else row for row in rows)
 
 
 def _group(group: RowGroup, policies: Sequence[Policy], full: bool) -> list[list[str]]:

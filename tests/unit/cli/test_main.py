@@ -22,7 +22,7 @@ from fairq_ryu.controller_target import parse_target
 from fairq_ryu.errors import UserError
 
 COMMANDS = ["doctor", "agent", "announce", "release", "status", "show", "run", "report", "check"]
-COMMANDS += ["disable", "enable", "far", "host"]
+COMMANDS += ["disable", "enable", "far", "host", "simulate"]
 
 
 @pytest.fixture(autouse=True)

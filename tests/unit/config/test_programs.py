@@ -21,6 +21,7 @@ OWN = {
         "python3",
         "ryu-manager",
         "schemathesis",
+        "simulate",
     ),
     *("bins", "no-such-command-anywhere", "tell"),
 }
