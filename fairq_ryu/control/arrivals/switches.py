@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -45,10 +45,12 @@ class Switches:
     poll: Callable[[AgentLink], object]
     log: logging.Logger
     warn: Callable[[str, str], None]
+    _describing: dict[int, Any] = field(default_factory=dict, init=False)  # connections of agents
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
         if oxm.is_agent(datapath.id):
+            self._describing[datapath.id] = datapath
             Sender.send([(datapath, beside.ask_description(datapath))])
         else:
             self.bridges.connected(datapath)
@@ -58,6 +60,8 @@ class Switches:
         if not oxm.is_agent(datapath.id):
             self.bridges.disconnected(datapath)
             return
+        if self._describing.get(datapath.id) is datapath:
+            del self._describing[datapath.id]
         link = self.windows.link_of(datapath)
         if link is not None:
             self.windows.agent_disconnected(link)
@@ -113,8 +117,9 @@ class Switches:
             self.bridges.described(message)
 
     def _agent_described(self, datapath: Any, body: Any) -> None:
-        if self.windows.link_of(datapath) is not None:
-            return  # repeated
+        if self._describing.get(datapath.id) is not datapath:
+            return  # repeated, or late
+        del self._describing[datapath.id]
         who = f"agent of bridge {dpid_text(oxm.bridge_dpid(datapath.id))}"
         try:
             about = description.decode(body)
