@@ -36,6 +36,7 @@ from fairq_ryu.control.flows.syn_admission import SynAdmission
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.requests import Requests
 from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.ownership.owners import Owners
@@ -172,10 +173,13 @@ class Controller(app_manager.RyuApp):
             copies_waiting=lambda: self.tracker.waiting,
             open_streams=lambda: len(self.streams),
         )
-        policies = PolicyControl(self.windows, config, self.streams.add, log)
-        self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
-        far = FarControl(self.windows, self.modes.named, self.streams.add, log)
-        tenants = TenantOperations(self.windows, self.streams.add, log)
+        requests = Requests(None if self.owners is None else self.owners.store)
+        if self.owners is not None:
+            self.owners.requested = requests.found
+        policies = PolicyControl(self.windows, config, requests, self.streams.add, log)
+        self.modes = ModeControl(fabric, self.windows, requests, self.streams.add, log)
+        far = FarControl(self.windows, self.modes.named, requests, self.streams.add, log)
+        tenants = TenantOperations(self.windows, requests, self.streams.add, log)
         metrics = Metrics(state)
         controls = policies, self.modes, far, tenants
         setup.register(wsgi, config, state, self.streams, *controls, metrics, token)

@@ -1,7 +1,7 @@
 """The database between controllers (OVSDB, RFC 7047): its rows as values, and transactions.
 
-Everything runs in the caller's greenlet or thread: :meth:`Database.step` does what there is to do and returns,
-:meth:`Database.wait` waits until there is more. Nothing else may be called while one of them runs.
+Everything runs in the caller's greenlet or thread: :meth:`Database.step` receives what has come,
+:meth:`Database.work` carries on transactions, and :meth:`Database.wait` waits until there is more to do.
 
 What a transaction has done is seen in the rows, not in its result: when the connection breaks, nobody knows
 whether the last one was carried out, and it may be sent twice. So each is written to be harmless twice: a
@@ -26,7 +26,7 @@ import ovs.db.idl
 import ovs.poller
 import ovs.vlog
 
-from fairq_ryu.cluster.view import Bridge, Claim, Member, Request, View
+from fairq_ryu.cluster.view import Bridge, Claim, Member, Texts, View
 
 SCHEMA = Path(__file__).with_name("fairq.ovsschema")
 # A server that is silent for so long is asked for an echo, and left when it does not answer, ms.
@@ -36,6 +36,22 @@ _RETRY, _LAST_RETRY = 250, 1000
 
 _Change = Callable[["Database", Any], None]
 """Makes a transaction; raises :class:`Obsolete` if there is nothing to do any more"""
+
+
+class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
+    """Remembers which rows of requests have changed."""
+
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(*words, **named)
+        self.requests: dict[tuple[str, str], str | None] = {}
+        self.others = True  # rows of other tables have changed
+
+    def notify(self, event: str, row: Any, updates: Any = None) -> None:
+        """A row has changed."""
+        if row._table.name == "Request":
+            self.requests[row.kind, row.key] = None if event == ovs.db.idl.ROW_DELETE else row.value
+        else:
+            self.others = True
 
 
 class Obsolete(Exception):
@@ -65,14 +81,14 @@ class Database:
         # Its own log handlers would repeat every line that we log.
         for facility in ("console", "syslog", "file"):
             ovs.vlog.Vlog.set_level("any", facility, "off")
-        self._idl = ovs.db.idl.Idl(remote, helper, probe_interval=_PROBE, leader_only=False)
+        self._idl = _Idl(remote, helper, probe_interval=_PROBE, leader_only=False)
         # The method for this accepts no less than a second.
         reconnect = self._idl._session.reconnect
         reconnect.min_backoff, reconnect.max_backoff = _RETRY, _LAST_RETRY
         self._remote, self._log = remote, log
         self._queue: deque[_Waiting] = deque()
         self._running: tuple[_Waiting, Any] | None = None
-        self._seqno = -1
+        self._requests: dict[tuple[str, str], str | None] = {}
         self._connected: bool | None = None
 
     def close(self) -> None:
@@ -82,19 +98,26 @@ class Database:
     # Running
 
     def step(self) -> bool:
-        """Receive what has come, and send what is to be sent. Returns whether any row may have changed."""
+        """Receive what has come. Returns whether controllers or bridges may have changed."""
         self._idl.run()
-        self._note_connection()
+        again = self._note_connection()
+        changed, self._idl.others = self._idl.others or again, False
+        if again:
+            # All rows may have come anew, without a word about those that have gone.
+            there = {(row.kind, row.key): row.value for row in self._rows("Request")}
+            self._idl.requests = {**dict.fromkeys(self._requests), **there}
+        return changed and self.filled
+
+    def work(self) -> None:
+        """Carry on the transactions. What they have changed was seen in :meth:`step` before."""
         self._work(time.monotonic())
-        changed = self._seqno != self._idl.change_seqno and self.filled
-        if changed:
-            self._seqno = self._idl.change_seqno
-        return changed
 
     def wait(self, seconds: float) -> None:
         """Wait until something has come, at most ``seconds``. What is written meanwhile waits as well."""
         poller = ovs.poller.Poller()
         self._idl.wait(poller)
+        if self._running is None and self._queue and self.connected:
+            return
         if self._running is not None:
             self._running[1].wait(poller)
         poller.timer_wait(int(1000 * seconds))
@@ -110,7 +133,8 @@ class Database:
         """Whether the server can be reached now."""
         return bool(self._connected)
 
-    def _note_connection(self) -> None:
+    def _note_connection(self) -> bool:
+        """Returns whether there is a connection that was not there before."""
         connected = self._idl.state == self._idl.IDL_S_MONITORING and bool(self._idl._session.is_connected())
         if connected != self._connected:
             if connected:
@@ -118,6 +142,8 @@ class Database:
             elif self._connected:
                 self._log.warning("cluster: the database at %s is lost; trying again", self._remote)
             self._connected = connected
+            return connected
+        return False
 
     def _work(self, now: float) -> None:
         """Carry on the transaction that runs, or begin the next."""
@@ -157,7 +183,9 @@ class Database:
             return
         self._running = waiting, transaction
 
-    def write(self, change: _Change, over: Callable[[bool], None] = lambda _: None, seconds: float = 0) -> None:
+    def write(
+        self, change: _Change, over: Callable[[bool], None] = lambda _: None, seconds: float = 0
+    ) -> None:
         """Carry out a transaction after those before it; ``over`` is called with whether it was carried out,
         as far as is known. It is tried again for ``seconds``.
         """
@@ -172,9 +200,15 @@ class Database:
             {int(row.dpid, 16): Bridge(row.owner, row.generation, row.load) for row in self._rows("Bridge")},
         )
 
-    def requests(self) -> dict[tuple[str, str], Request]:
-        """The changes that were requested, by kind and key."""
-        return {(row.kind, row.key): Request(row.kind, row.key, row.value) for row in self._rows("Request")}
+    def take_requests(self) -> Texts:
+        """The requests that have changed since this was last called."""
+        found, self._idl.requests = self._idl.requests, {}
+        for key, value in found.items():
+            if value is None:
+                self._requests.pop(key, None)
+            else:
+                self._requests[key] = value
+        return found
 
     def _rows(self, table: str) -> Iterable[Any]:
         return list(self._idl.tables[table].rows.values())
@@ -250,25 +284,31 @@ def leave(member: str, beat: int | None = None) -> _Change:
     return change
 
 
-def put(request: Request) -> _Change:
-    """Store a request, in place of an earlier one about the same."""
+def put(changes: Texts, expected: Texts) -> _Change:
+    """Store requests, in place of earlier ones about the same, and remove those that are None: all, or none
+    if one of the ``expected`` is another.
+    """
 
     def change(database: Database, transaction: Any) -> None:
-        row = database._find("Request", kind=request.kind, key=request.key)
-        if row is None:
-            row = transaction.insert(database._idl.tables["Request"])
-            row.kind, row.key = request.kind, request.key
-        row.value = request.value
-
-    return change
-
-
-def withdraw(kind: str, key: str) -> _Change:
-    """Remove a request, if it is there."""
-
-    def change(database: Database, _: Any) -> None:
-        row = database._find("Request", kind=kind, key=key)
-        if row is not None:
-            row.delete()
+        rows = {}
+        for row in database._rows("Request"):
+            if (row.kind, row.key) in changes or (row.kind, row.key) in expected:
+                rows[row.kind, row.key] = row
+        for key, value in expected.items():
+            row = rows.get(key)
+            if (None if row is None else row.value) != value:
+                raise Obsolete
+            if row is not None:
+                row.verify("value")
+        for key, value in changes.items():
+            row = rows.get(key)
+            if value is None:
+                if row is not None:
+                    row.delete()
+                continue
+            if row is None:
+                row = transaction.insert(database._idl.tables["Request"])
+                row.kind, row.key = key
+            row.value = value
 
     return change

@@ -50,8 +50,8 @@ SETTINGS: tuple[Setting, ...] = (
         "database",
         "",
         "",
-        "Servers of the database that the controllers of a fabric share: unix:/FILE or tcp:ADDRESS:PORT, of a "
-        "cluster all of them with commas between (empty: this controller is the only one). Set it where "
+        "Servers of the database that the controllers of a fabric share: unix:/FILE or tcp:ADDRESS:PORT, of "
+        "a cluster all of them with commas between (empty: this controller is the only one). Set it where "
         "several controllers share a fabric.",
         grammar=check_database,
     ),

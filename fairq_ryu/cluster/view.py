@@ -53,11 +53,7 @@ class Claim(NamedTuple):
     generation: int
 
 
-class Request(NamedTuple):
-    """A change by REST, which every controller carries out: of what ``kind``, about what (``key``; of one
-    kind there is one request about one thing), and its ``value`` in JSON.
-    """
-
-    kind: str
-    key: str
-    value: str
+Texts = Mapping[tuple[str, str], str | None]
+"""Requests that every controller carries out: by kind, and by what they are about, with their values in JSON.
+None: there is none.
+"""

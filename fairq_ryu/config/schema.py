@@ -245,7 +245,8 @@ CORE: Mapping[str, Mapping[str, Setting]] = MappingProxyType(
 
 def sections() -> dict[str, Mapping[str, Setting]]:
     """The sections of this package and their settings by name, in the order of the documentation: the
-    controller's, those of our policies, the cluster's, the agent's. Raises :class:`UserError` as :func:`settings_of` does.
+    controller's, those of our policies, the cluster's, the agent's. Raises :class:`UserError` as
+    :func:`settings_of` does.
     """
     policies = {name: settings_of(name) for name in own()}
     with_settings = {name: settings for name, settings in policies.items() if settings}

@@ -273,9 +273,9 @@ class SwitchConnection(controller.Datapath):
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
         elif not self.joined and kind in wellformed.ASYNCHRONOUS:
             return  # no handler is active yet
-        elif self.joined and not self.owned and kind in _OF_OWNERS:
-            return
-        elif self.joined and self._taken(kind, message):
+        elif (self.joined and not self.owned and kind in _OF_OWNERS) or (
+            self.joined and self._taken(kind, message)
+        ):
             return
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))

@@ -23,6 +23,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.requests import Requests
 from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
@@ -89,10 +90,13 @@ class RestSite:
         self.sample()
 
     def register(self, wsgi: Any, token: str) -> Any:
-        policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
-        self.modes = ModeControl(self.fabric, self.windows, self.streams.add, self.logger)
-        self.far = FarControl(self.windows, self.modes.named, self.streams.add, self.logger, answer_s=0.01)
-        tenants = TenantOperations(self.windows, self.streams.add, self.logger)
+        self.requests = Requests()
+        policies = PolicyControl(self.windows, self.config, self.requests, self.streams.add, self.logger)
+        self.modes = ModeControl(self.fabric, self.windows, self.requests, self.streams.add, self.logger)
+        self.far = FarControl(
+            self.windows, self.modes.named, self.requests, self.streams.add, self.logger, answer_s=0.01
+        )
+        tenants = TenantOperations(self.windows, self.requests, self.streams.add, self.logger)
         controls = policies, self.modes, self.far, tenants
         return setup.register(wsgi, self.config, self.state, self.streams, *controls, self.metrics, token)
 

@@ -22,13 +22,15 @@ from ryu.lib import hub
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
 from fairq_ryu.cluster.ownership import MISSES, Ownership
-from fairq_ryu.cluster.view import Member, View
+from fairq_ryu.cluster.view import Member, Texts, View
 from fairq_ryu.control.ownership.roles import Roles
 from fairq_ryu.control.sender import Sender
 from fairq_ryu.model import dpid_text
 
 # What is written waits so long at most, seconds.
 _TICK = 0.05
+# So long is tried to store requests, seconds.
+_STORING = 3.0
 # After so many times as many beats as make a controller dead, its row is removed.
 _FORGET = 60
 
@@ -42,8 +44,8 @@ def process_id(name: str) -> str:
 class Owners:
     """``member``: this controller, without beat and reach; ``apart``: every bridge may have an owner of its
     own; ``lease`` of windows, seconds: a dead controller is replaced within it. ``gained`` and ``lost`` are
-    called with a switch, ``dropped`` with the dpid of a bridge that is another's from now on; ``changed`` when
-    a row of the database may have changed; ``load``: that of a bridge.
+    called with a switch, ``dropped`` with the dpid of a bridge that is another's from now on, ``requested``
+    with requests that are to be carried out; ``load``: that of a bridge.
     """
 
     database: Database
@@ -55,7 +57,7 @@ class Owners:
     dropped: Callable[[int], None]
     load: Callable[[int], int]
     log: logging.Logger
-    changed: list[Callable[[], None]] = field(default_factory=list)
+    requested: Callable[[Texts], None] = lambda _: None
     view: View = field(default_factory=View, init=False)
     _beat_at: float = field(default=float("-inf"), init=False)
     _planned_at: float = field(default=float("-inf"), init=False)
@@ -109,8 +111,10 @@ class Owners:
         if changed:
             self.view = self.database.view()
             self._decided()
-            for each in self.changed:
-                each()
+        requests = self.database.take_requests()
+        if requests:
+            self.requested(requests)
+        self.database.work()
         if not self._beating and now - self._beat_at >= self.beat:
             self._beating, self._beat_at = True, now
             me = self.member._replace(reach=self.roles.reach())
@@ -119,6 +123,25 @@ class Owners:
         if changed or now - self._planned_at >= self.beat:
             self._planned_at = now
             self._claim(now)
+
+    def store(self, changes: Texts, expected: Texts) -> bool | None:
+        """Store requests for all controllers, as :data:`~fairq_ryu.control.operations.requests.Store` says.
+        Other greenlets run meanwhile.
+        """
+        over = hub.Event()
+        found: list[bool] = []
+
+        def done(stored: bool) -> None:
+            found.append(stored)
+            over.set()
+
+        # With something expected, a second attempt would find the first one's values.
+        seconds = 0.0 if expected else _STORING
+        self.database.write(rows.put(changes, expected), done, seconds)
+        over.wait(2 * _STORING)
+        if not found or (not found[0] and not (expected and self.database.connected)):
+            return None
+        return found[0]
 
     def _beaten(self, _: bool) -> None:
         self._beating = False
@@ -151,7 +174,9 @@ class Owners:
         for other in others:
             if other.id not in self._told:
                 self._told.add(other.id)
-                self.log.warning("cluster: the settings of controller %s are not the same as here", other.name)
+                self.log.warning(
+                    "cluster: the settings of controller %s are not the same as here", other.name
+                )
 
     def _note_live(self) -> None:
         live = self.ownership.live

@@ -10,11 +10,18 @@ BOTH = TO_BRIDGE | TO_AGENT
 
 
 def member(name, beat=10, reach=()):
-    return Member(name, name, beat=beat, reach=dict(reach) if isinstance(reach, dict) else dict.fromkeys(reach, TO_AGENT))
+    return Member(
+        name,
+        name,
+        beat=beat,
+        reach=dict(reach) if isinstance(reach, dict) else dict.fromkeys(reach, TO_AGENT),
+    )
 
 
 def view(members, **bridges):
-    rows = {int(name[1:]): Bridge(owner, generation, load) for name, (owner, generation, load) in bridges.items()}
+    rows = {
+        int(name[1:]): Bridge(owner, generation, load) for name, (owner, generation, load) in bridges.items()
+    }
     return View({each.id: each for each in members}, rows)
 
 

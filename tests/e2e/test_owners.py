@@ -1,0 +1,130 @@
+"""Two controllers, a database and a real bridge with its agent: one owns it, and the other takes over."""
+
+import contextlib
+import json
+import signal
+import time
+
+import pytest
+
+from tests.support.fixtures import leaving_nothing
+from tests.support.lab import Lab, output, until
+from tests.support.ovsdb import single
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+LEASE = 2.0
+
+
+class Site:
+    """``managers``: the controllers by name."""
+
+    def __init__(self, lab, server, way):
+        self.lab, self.server = lab, server
+        self.managers = {}
+        for name in ("a", "b"):
+            config = f"[fairq_ryu]\nway = {way}\n[cluster]\ndatabase = {server.remote}\nname = {name}\n"
+            self.managers[name] = lab.controller(config=config, connect=False)
+        self.targets = [f"tcp:127.0.0.1:{each.port}" for each in self.managers.values()]
+        if way != "windows":
+            output("ovs-vsctl", "set-controller", "s1", *self.targets)
+        self.agent = lab.agent(*self.targets)
+
+    def row(self):
+        """The owner of the bridge, its generation."""
+        query = ["Fairq", {"op": "select", "table": "Bridge", "where": []}]
+        found = json.loads(output("ovsdb-client", "transact", self.server.remote, json.dumps(query)))
+        rows = found[0]["rows"]
+        return (rows[0]["owner"].partition("/")[0], rows[0]["generation"]) if rows else (None, 0)
+
+    def owner(self):
+        return self.row()[0]
+
+    def other(self):
+        return "b" if self.owner() == "a" else "a"
+
+    def roles(self):
+        """The roles of the controllers at the bridge, as Open vSwitch has them, by name."""
+        shown = json.loads(
+            output("ovs-vsctl", "--format=json", "--columns=target,role", "list", "controller")
+        )
+        found = {target: role for target, role in shown["data"]}
+        return {name: found.get(target) for name, target in zip(self.managers, self.targets, strict=True)}
+
+    def said(self, name, words):
+        return words in self.managers[name].text
+
+    def settled(self):
+        """Whether a controller owns the bridge, and governs it by its agent."""
+        name = self.owner()
+        return name is not None and self.said(name, "agent of bridge 0000000000000001: connected")
+
+    def ruled(self):
+        return self.lab.port_status()["rule"] is not None
+
+
+@pytest.fixture(params=["normal", "windows"])
+def site(request, tmp_path):
+    with leaving_nothing(), contextlib.ExitStack() as stack:
+        server = single(tmp_path)
+        stack.callback(server.kill)
+        lab = Lab(tmp_path, 2, forward=request.param == "windows")
+        stack.callback(lab.close)
+        made = Site(lab, server, request.param)
+        assert until(made.settled, 20), made.managers["a"].text + made.managers["b"].text
+        made.way = request.param
+        yield made
+
+
+def test_a_killed_owner_is_replaced_within_a_lease(site):
+    dead, heir = site.owner(), site.other()
+    _, generation = site.row()
+    if site.way == "normal":
+        # Open vSwitch writes roles into its database every five seconds.
+        assert until(lambda: site.roles() == {dead: "master", heir: "slave"}, 15), site.roles()
+    site.lab.bulk("h1", 5001)
+    site.lab.bulk("h2", 5002)
+    assert until(lambda: site.ruled(), 10)
+    began = time.monotonic()
+    site.managers[dead].end(signal.SIGKILL)
+    assert until(lambda: site.said(heir, "agent of bridge 0000000000000001: connected"), 10, 0.01)
+    assert until(lambda: site.ruled(), 10, 0.01)
+    taken = time.monotonic() - began
+    assert taken < LEASE
+    assert site.row() == (heir, generation + 1)
+    if site.way == "normal":
+        assert until(lambda: site.roles()[heir] == "master", 15), site.roles()
+
+
+def test_an_owner_that_was_stopped_is_refused_when_it_goes_on(site):
+    sleeper, heir = site.owner(), site.other()
+    _, generation = site.row()
+    site.managers[sleeper].process.send_signal(signal.SIGSTOP)
+    try:
+        assert until(lambda: site.row() == (heir, generation + 1), 10)
+        assert until(lambda: site.said(heir, "agent of bridge 0000000000000001: connected"), 10)
+        # So long that nobody has closed its connections.
+        time.sleep(1.0)
+    finally:
+        site.managers[sleeper].process.send_signal(signal.SIGCONT)
+    assert until(lambda: site.said(sleeper, f"not owned any more, but by {heir}"), 10)
+    time.sleep(3.0)
+    assert site.row() == (heir, generation + 1)
+    assert site.managers[heir].text.count("agent of bridge 0000000000000001: connected") == 1
+    assert not site.said(heir, "connection lost")
+
+
+def test_without_the_database_everybody_goes_on(site):
+    row = site.row()
+    site.lab.bulk("h1", 5001)
+    assert until(lambda: site.ruled(), 10)
+    site.server.kill()
+    for _ in range(30):
+        time.sleep(0.1)
+        assert site.ruled()
+    site.server.start()
+    assert until(
+        lambda: all(each.text.count("connected to the database") == 2 for each in site.managers.values()), 10
+    )
+    time.sleep(2.0)
+    assert site.row() == row
+    assert site.ruled()
