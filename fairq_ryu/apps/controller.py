@@ -182,7 +182,7 @@ class Controller(app_manager.RyuApp):
         tenants = TenantOperations(self.windows, requests, self.streams.add, log)
         metrics = Metrics(state)
         controls = policies, self.modes, far, tenants
-        setup.register(wsgi, config, state, self.streams, *controls, metrics, token)
+        setup.register(wsgi, config, state, self.streams, *controls, metrics, token, self.owners)
         garbage.configure()
         workers = [self.admission.run, self.tracker.run, self.records.run, self.rerouting.run]
         if self.owners is not None:

@@ -273,9 +273,7 @@ class SwitchConnection(controller.Datapath):
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
         elif not self.joined and kind in wellformed.ASYNCHRONOUS:
             return  # no handler is active yet
-        elif (self.joined and not self.owned and kind in _OF_OWNERS) or (
-            self.joined and self._taken(kind, message)
-        ):
+        elif self.joined and (self._is_of_another(kind) or self._taken(kind, message)):
             return
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
@@ -292,6 +290,10 @@ class SwitchConnection(controller.Datapath):
         elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MAX_PORTS:
             raise Refused("it has more ports than a bridge can have")
         self._dispatch(version, kind, xid, message)
+
+    def _is_of_another(self, kind: int) -> bool:
+        """Whether a message concerns the owner of the switch only, which is another controller."""
+        return not self.owned and kind in _OF_OWNERS
 
     def _taken(self, kind: int, message: bytes) -> bool:
         """Whether a message was handled without Ryu's events."""

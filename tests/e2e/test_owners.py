@@ -47,7 +47,7 @@ class Site:
         shown = json.loads(
             output("ovs-vsctl", "--format=json", "--columns=target,role", "list", "controller")
         )
-        found = {target: role for target, role in shown["data"]}
+        found = dict(shown["data"])
         return {name: found.get(target) for name, target in zip(self.managers, self.targets, strict=True)}
 
     def said(self, name, words):

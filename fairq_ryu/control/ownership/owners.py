@@ -189,6 +189,41 @@ class Owners:
             if each in self.view.members:
                 self.database.write(rows.leave(each, self.view.members[each].beat))
 
+    # What people may read
+
+    def others(self) -> list[tuple[str, str, bool]]:
+        """The other controllers: name, address of their REST interface, and whether they are alive."""
+        me, live = self.member.id, self.ownership.live
+        members = self.view.members.values()
+        return [(each.name, each.rest, each.id in live) for each in members if each.id != me]
+
+    def cluster(self) -> dict[str, Any]:
+        """Controllers and bridges: :class:`fairq_ryu.rest.schema.state.Cluster`."""
+        live, bridges = self.ownership.live, self.view.bridges
+        return {
+            "controller": self.member.name,
+            "database": self.database.connected,
+            "controllers": [
+                {
+                    "name": each.name,
+                    "rest": each.rest,
+                    "alive": each.id in live,
+                    "bridges": len(self.view.owned(each.id)),
+                    "load": sum(bridges[dpid].load for dpid in self.view.owned(each.id)),
+                }
+                for _, each in sorted(self.view.members.items())
+            ],
+            "bridges": [
+                {
+                    "dpid": dpid_text(dpid),
+                    "owner": self.name(row.owner),
+                    "generation": row.generation,
+                    "load": row.load,
+                }
+                for dpid, row in sorted(bridges.items())
+            ],
+        }
+
     @staticmethod
     def name(member: str) -> str:
         """The name of a controller, by its ``id``."""
