@@ -58,6 +58,7 @@ ON_OWN_MACHINE = tuple(
         *("e2e/test_fabric_changes", "e2e/test_switch_laws", "fabric/test_ports"),
         *("e2e/test_page", "fabric/test_bridges", "e2e/test_ways", "e2e/test_release", "e2e/test_loops"),
         *("e2e/test_attacks", "e2e/test_observe", "e2e/test_far_queues", "e2e/test_shim"),
+        "e2e/test_owners",
     )
 )
 

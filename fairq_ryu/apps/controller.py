@@ -33,6 +33,8 @@ from fairq_ryu.control.arrivals.switches import Switches
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.flows.syn_admission import SynAdmission
+from fairq_ryu.control.operations import announcing
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
@@ -181,7 +183,8 @@ class Controller(app_manager.RyuApp):
         far = FarControl(self.windows, self.modes.named, requests, self.streams.add, log)
         tenants = TenantOperations(self.windows, requests, self.streams.add, log)
         metrics = Metrics(state)
-        controls = policies, self.modes, far, tenants
+        self.announcing = Announcing(self.windows, requests, log)
+        controls = policies, self.modes, far, tenants, self.announcing
         setup.register(wsgi, config, state, self.streams, *controls, metrics, token, self.owners)
         garbage.configure()
         workers = [self.admission.run, self.tracker.run, self.records.run, self.rerouting.run]
@@ -202,6 +205,7 @@ class Controller(app_manager.RyuApp):
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
+            Job("ended announcements", every(announcing.INTERVAL), self.announcing.remove_ended),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 

@@ -24,6 +24,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
+from fairq_ryu.control.operations.requests import Unstored
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import server
 from fairq_ryu.rest.cached_reply import CachedReply
@@ -82,6 +83,8 @@ class Rest:
         head = environ["REQUEST_METHOD"] == "HEAD"
         try:
             reply = self._answer(environ, resource, parts)
+        except Unstored as error:
+            reply = problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except RequestRefused as refused:
             reply = problem(refused.status, str(refused), refused.headers)
         except Exception:

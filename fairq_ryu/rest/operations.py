@@ -207,10 +207,10 @@ class Operation:
     """A method of a path: its parameters, its responses, and its own errors.
 
     ``answers`` is a model for JSON; ``media`` what else may be answered, by Content-Type, with its meaning.
-    ``bare``: other answers, without a body. ``joins`` (a list of the answer, by name) and ``join`` make the
-    answer for the whole fabric of those of its controllers; ``at_port``: it is about a bridge or a port, and for
-    the controller that knows it. ``long``: it takes many turns of the control loop, and such
-    answers are made one after the other.
+    ``bare``: other answers, without a body. ``joins`` (a list of the answer, by name) or ``join`` makes one
+    answer for the whole fabric from those of its controllers; ``at_port``: it is about a bridge or a port,
+    and for the controller that knows it. ``long``: it takes many turns of the control loop, and such answers
+    are made one after the other.
     """
 
     id: str

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from fairq_ryu.cluster.settings import CLUSTER
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
@@ -51,15 +52,16 @@ def register(
     modes: ModeControl,
     far: FarControl,
     tenants: TenantOperations,
+    announcing: Announcing,
     metrics: MetricsView,
     token: str,
     owners: Owners | None = None,
 ) -> handler.Rest:
     """Serve the interface of a controller. ``owners``: it shares its fabric with others."""
-    view, announcing = FabricView(state), AnnouncementsView(state.windows)
+    view, announcements = FabricView(state), AnnouncementsView(state.windows, announcing)
     service = RestService(
         view,
-        announcing,
+        announcements,
         policies,
         metrics=metrics,
         modes=modes,
@@ -73,7 +75,7 @@ def register(
 
     def now() -> Answer:
         with service.turn:
-            return peaks.put(page_state(view, announcing, streams, tenants.rows()), time.monotonic())
+            return peaks.put(page_state(view, announcements, streams, tenants.rows()), time.monotonic())
 
     streams.state = now
     names = [cfg.CONF.wsapi_host, *_own_name(config), *str(config.value("fairq_ryu", "rest_names")).split()]

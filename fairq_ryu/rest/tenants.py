@@ -16,6 +16,9 @@ def listing(context: RequestContext) -> Answer:
     return {"tenants": _view(context).rows()}
 
 
+_SUMS = ("flows", "goodput_bps", "bytes", "floor_broken")
+
+
 def joined(answers: Sequence[Answer]) -> Answer:
     """The tenants of the whole fabric: what each has at the ports of all controllers."""
     rows: dict[str, list[Answer]] = {}
@@ -29,9 +32,7 @@ def joined(answers: Sequence[Answer]) -> Answer:
 
 def joined_one(rows: Sequence[Answer]) -> Answer:
     """One tenant, likewise."""
-    sums = {
-        name: sum(row[name] for row in rows) for name in ("flows", "goodput_bps", "bytes", "floor_broken")
-    }
+    sums = {name: sum(row[name] for row in rows) for name in _SUMS}
     return {**rows[0], **sums, "ports": [port for row in rows for port in row["ports"]]}
 
 

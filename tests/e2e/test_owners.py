@@ -4,11 +4,13 @@ import contextlib
 import json
 import signal
 import time
+import urllib.error
+import urllib.request
 
 import pytest
 
 from tests.support.fixtures import leaving_nothing
-from tests.support.lab import Lab, output, until
+from tests.support.lab import TOKEN, Lab, output, until
 from tests.support.ovsdb import single
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
@@ -57,6 +59,18 @@ class Site:
         """Whether a controller owns the bridge, and governs it by its agent."""
         name = self.owner()
         return name is not None and self.said(name, "agent of bridge 0000000000000001: connected")
+
+    def ask(self, name, what, method="GET", **body):
+        """A request to one of the controllers; its status and answer."""
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {TOKEN}"}
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(f"{self.managers[name].url}/v1/{what}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                text = answer.read()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
 
     def ruled(self):
         return self.lab.port_status()["rule"] is not None
@@ -128,3 +142,52 @@ def test_without_the_database_everybody_goes_on(site):
     time.sleep(2.0)
     assert site.row() == row
     assert site.ruled()
+
+
+def test_every_controller_answers_for_all_and_changes_outlive_the_owner(site):
+    owner, other = site.owner(), site.other()
+    own, asked = site.ask(owner, "ports")[1], site.ask(other, "ports")[1]
+    assert own["missing"] == asked["missing"] == []
+    where = [(port["dpid"], port["port"]) for port in own["ports"]]
+    assert where and where == [(port["dpid"], port["port"]) for port in asked["ports"]]
+    assert site.ask(other, "switches")[1]["switches"] == site.ask(owner, "switches")[1]["switches"]
+    rows = site.ask(other, "cluster")[1]
+    assert [(row["name"], row["alive"], row["bridges"]) for row in rows["controllers"]] == [
+        (name, True, int(name == owner)) for name in ("a", "b")
+    ]
+    # Asked of the one that does not own the bridge.
+    assert site.ask(other, "policy", "PATCH", policy="sed", parameters={"alpha": 0.25})[0] == 200
+    assert site.ask(other, "tenants/red", "PUT", hosts=["10.0.0.0/24"], weight=3)[0] == 201
+    assert site.ask(other, "disable", "POST", bridge="s1", port="s1-eth1")[0] == 200
+    status, row = site.ask(other, "far-queues/s1/s1-eth2", "PUT", rate="10mbit")
+    assert (status, row["name"]) == (200, "s1-eth2")
+    status, announced = site.ask(
+        other, "announcements", "POST", src="10.0.0.1", dst="10.0.0.3", dport=80, size=1000, ttl=600
+    )
+    assert status == 201
+    assert site.ask(other, "disable", "POST", bridge="s1", port="no-such-port")[0] == 422
+
+    def stands(name):
+        policy, ports = site.ask(name, "policy")[1], site.ask(name, "ports")[1]["ports"]
+        alpha = next(each["value"] for each in policy["parameters"] if each["name"] == "alpha")
+        modes = {port["name"]: port["mode"] for port in ports}
+        return (
+            (policy["policy"], alpha, modes.get("s1-eth1"), modes.get("s1-eth3")),
+            [(row["name"], row["weight"]) for row in site.ask(name, "tenants")[1]["tenants"]][:1],
+            [(row["name"], row["origin"]) for row in site.ask(name, "far-queues")[1]["far_queues"]],
+            site.ask(name, f"announcements/{announced['id']}")[0],
+        )
+
+    wanted = (
+        ("sed", 0.25, "disabled", "act"),
+        [("red", 3)],
+        [("s1-eth2", "request")],
+        200,
+    )
+    assert until(lambda: stands(owner) == wanted, 5), stands(owner)
+    assert until(lambda: stands(other) == wanted, 5), stands(other)
+    site.managers[owner].end(signal.SIGKILL)
+    assert until(lambda: site.owner() == other, 5)
+    assert until(lambda: stands(other) == wanted, 10), stands(other)
+    missing = site.ask(other, "ports")[1]["missing"]
+    assert [each["controller"] for each in missing] == [owner]

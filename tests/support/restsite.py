@@ -20,6 +20,7 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
@@ -97,7 +98,8 @@ class RestSite:
             self.windows, self.modes.named, self.requests, self.streams.add, self.logger, answer_s=0.01
         )
         tenants = TenantOperations(self.windows, self.requests, self.streams.add, self.logger)
-        controls = policies, self.modes, self.far, tenants
+        announcing = Announcing(self.windows, self.requests, self.logger)
+        controls = policies, self.modes, self.far, tenants, announcing
         return setup.register(wsgi, self.config, self.state, self.streams, *controls, self.metrics, token)
 
     def _build(self) -> None:

@@ -45,12 +45,12 @@ class Switches:
     poll: Callable[[AgentLink], object]
     log: logging.Logger
     warn: Callable[[str, str], None]
-    _describing: dict[int, Any] = field(default_factory=dict, init=False)  # connections of agents
+    _describing: set[Any] = field(default_factory=set, init=False)  # connections of agents
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
         if oxm.is_agent(datapath.id):
-            self._describing[datapath.id] = datapath
+            self._describing.add(datapath)
             Sender.send([(datapath, beside.ask_description(datapath))])
         else:
             self.bridges.connected(datapath)
@@ -60,8 +60,7 @@ class Switches:
         if not oxm.is_agent(datapath.id):
             self.bridges.disconnected(datapath)
             return
-        if self._describing.get(datapath.id) is datapath:
-            del self._describing[datapath.id]
+        self._describing.discard(datapath)
         link = self.windows.link_of(datapath)
         if link is not None:
             self.windows.agent_disconnected(link)
@@ -117,9 +116,9 @@ class Switches:
             self.bridges.described(message)
 
     def _agent_described(self, datapath: Any, body: Any) -> None:
-        if self._describing.get(datapath.id) is not datapath:
+        if datapath not in self._describing:
             return  # repeated, or late
-        del self._describing[datapath.id]
+        self._describing.remove(datapath)
         who = f"agent of bridge {dpid_text(oxm.bridge_dpid(datapath.id))}"
         try:
             about = description.decode(body)

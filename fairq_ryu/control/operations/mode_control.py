@@ -87,7 +87,7 @@ class ModeControl:
             if self.requests.store({_DISABLES: value}, {_DISABLES: stored}):
                 break
         else:
-            raise Unstored("other controllers change the modes of ports all the time", "ask again")
+            raise Unstored("other controllers change the modes of ports all the time: ask again")
         if self.requests.get(*_DISABLES) == value:
             self._disables.replace(wanted)
         self._apply(now)

@@ -16,7 +16,7 @@ _MOST_NAMES = 8
 
 
 class NotHere(UserError):
-    """This controller does not know a bridge or a port; another one may."""
+    """There is no such bridge or port here; another controller may know it."""
 
 
 @dataclass(eq=False)

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fairq_ryu.cluster.view import Texts
-from fairq_ryu.errors import UserError
 
 LOG = logging.getLogger(__name__)
 
@@ -34,7 +33,7 @@ as expected, None: the database cannot be reached
 """
 
 
-class Unstored(UserError):
+class Unstored(Exception):
     """The change is not known to be stored; other controllers may carry it out or not."""
 
 
@@ -77,8 +76,8 @@ class Requests:
         stored = self._elsewhere(_texts(changes), _texts(expected or {}))
         if stored is None:
             raise Unstored(
-                "the database of the cluster does not answer, and the change may be stored or not",
-                "see whether its servers run, and ask again",
+                "the database of the controllers does not answer, and the change may be stored or not: see "
+                "whether its servers run, and ask again"
             )
         return stored
 

@@ -66,8 +66,8 @@ class Owners:
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
-        # Takeover takes MISSES + 1 beats at most, and then the roles, the queues and the records.
-        self.beat = self.lease / (2 * MISSES)
+        # An owner is dead after MISSES + 1 beats at most; the roles, queues and records take the rest.
+        self.beat = self.lease / (2 * (MISSES + 1))
         self.ownership = Ownership(self.member.id, self.apart, 3 * self.beat)
         self.roles = Roles(self.gained, self.lost, self.ownership.ahead)
         self._live: frozenset[str] = frozenset()
