@@ -40,6 +40,7 @@ hypothesis.settings.load_profile("fairq")
 # tests fails because the machine is slow.
 BESIDE = {
     "tests/e2e/test_refusals.py",
+    "tests/fabric/test_cluster_database.py",
     *(
         f"tests/switch/test_{name}.py"
         for name in (

@@ -11,6 +11,7 @@ from fairq_ryu.cli.commands import (
     agent,
     announce,
     check,
+    cluster,
     disable,
     doctor,
     enable,
@@ -26,7 +27,7 @@ from fairq_ryu.cli.commands import (
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
-    *(doctor, agent, shim, release, status, show, far),
+    *(doctor, agent, shim, release, status, show, far, cluster),
     *(disable, enable, announce, host, run, report, check),
 )
 """The subcommands, in the order of the help text."""

@@ -19,16 +19,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import ovs.db.idl
 import ovs.poller
 import ovs.vlog
 
+from fairq_ryu.cluster.settings import SCHEMA
 from fairq_ryu.cluster.view import Bridge, Claim, Member, Texts, View
 
-SCHEMA = Path(__file__).with_name("fairq.ovsschema")
 # A server that is silent for so long is asked for an echo, and left when it does not answer, ms.
 _PROBE = 2000
 # Between two attempts to connect, ms.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.setting import Setting, Value
 
 CLUSTER = "cluster"
-_REMOTE = re.compile(r"unix:/\S+|(tcp|ssl):(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
+SCHEMA = Path(__file__).with_name("fairq.ovsschema")
+"""The schema of the database."""
+_REMOTE = re.compile(r"unix:/\S+|tcp:(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 

@@ -156,7 +156,7 @@ def test_every_controller_answers_for_all_and_changes_outlive_the_owner(site):
         (name, True, int(name == owner)) for name in ("a", "b")
     ]
     # Asked of the one that does not own the bridge.
-    assert site.ask(other, "policy", "PATCH", policy="sed", parameters={"alpha": 0.25})[0] == 200
+    assert site.ask(other, "policy", "PATCH", policy="sed", parameters={"margin": 0.8})[0] == 200
     assert site.ask(other, "tenants/red", "PUT", hosts=["10.0.0.0/24"], weight=3)[0] == 201
     assert site.ask(other, "disable", "POST", bridge="s1", port="s1-eth1")[0] == 200
     status, row = site.ask(other, "far-queues/s1/s1-eth2", "PUT", rate="10mbit")
@@ -169,17 +169,17 @@ def test_every_controller_answers_for_all_and_changes_outlive_the_owner(site):
 
     def stands(name):
         policy, ports = site.ask(name, "policy")[1], site.ask(name, "ports")[1]["ports"]
-        alpha = next(each["value"] for each in policy["parameters"] if each["name"] == "alpha")
+        margin = next(each["value"] for each in policy["parameters"] if each["name"] == "margin")
         modes = {port["name"]: port["mode"] for port in ports}
         return (
-            (policy["policy"], alpha, modes.get("s1-eth1"), modes.get("s1-eth3")),
+            (policy["policy"], margin, modes.get("s1-eth1"), modes.get("s1-eth3")),
             [(row["name"], row["weight"]) for row in site.ask(name, "tenants")[1]["tenants"]][:1],
             [(row["name"], row["origin"]) for row in site.ask(name, "far-queues")[1]["far_queues"]],
             site.ask(name, f"announcements/{announced['id']}")[0],
         )
 
     wanted = (
-        ("sed", 0.25, "disabled", "act"),
+        ("sed", 0.8, "disabled", "act"),
         [("red", 3)],
         [("s1-eth2", "request")],
         200,

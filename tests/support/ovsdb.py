@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from fairq_ryu.cluster.database import SCHEMA
+from fairq_ryu.cluster.settings import SCHEMA
 
 NAME = "Fairq"
 

@@ -77,7 +77,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         set(),
     ),
     "fairq_ryu/cli": (
-        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "config", "experiments"),
+        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "cluster.settings", "config", "experiments"),
         {"rich"},
     ),
     "fairq_ryu/experiments": (
