@@ -55,9 +55,11 @@ class RestSite:
         token: str = TOKEN,
         flows: int = 3,
         turns: str = "off",
+        requests: Requests | None = None,
         **values: Any,
     ) -> None:
-        """``turns`` of FairQ's."""
+        """``turns`` of FairQ's; ``requests``: None: kept by itself."""
+        self.requests = requests or Requests()
         laws = {("fairq", "turns"): turns}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
@@ -91,7 +93,6 @@ class RestSite:
         self.sample()
 
     def register(self, wsgi: Any, token: str) -> Any:
-        self.requests = Requests()
         policies = PolicyControl(self.windows, self.config, self.requests, self.streams.add, self.logger)
         self.modes = ModeControl(self.fabric, self.windows, self.requests, self.streams.add, self.logger)
         self.far = FarControl(

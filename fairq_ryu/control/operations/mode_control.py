@@ -25,6 +25,8 @@ from fairq_ryu.model import PortKey, PortMode, dpid_text, short_dpid
 _Seen = dict[PortKey, tuple[PortMode, int]]
 _Changes = dict[str, Any]
 _DISABLES = Key("disables")
+# No value of a request.
+_NOTHING = object()
 # Attempts to store a statement while others store theirs.
 _ATTEMPTS = 20
 
@@ -68,7 +70,7 @@ class ModeControl:
     def __post_init__(self) -> None:
         """Find ports by what requests call them."""
         self.named = NamedPorts(self.fabric, self.windows)
-        self._storing: Any = None
+        self._storing: Any = _NOTHING
         self.requests.follow(_DISABLES.kind, self._requested)
 
     @property
@@ -84,8 +86,11 @@ class ModeControl:
             change(wanted)
             value = [_value(each, now) for each in wanted.statements()] or None
             self._storing = value
-            if self.requests.store({_DISABLES: value}, {_DISABLES: stored}):
-                break
+            try:
+                if self.requests.store({_DISABLES: value}, {_DISABLES: stored}):
+                    break
+            finally:
+                self._storing = _NOTHING
         else:
             raise Unstored("other controllers change the modes of ports all the time: ask again")
         if self.requests.get(*_DISABLES) == value:
