@@ -16,7 +16,7 @@ anew.
 *Who may own.* Of the living controllers, those with the most connections to the bridge and its agent.
 
 *Who owns.* The owner stays while it is alive and may own. Otherwise the controller with the least load gets
-the bridge.
+the bridge. One that never had an owner waits for :data:`MISSES` beats, in which it connects to the others.
 
 *Units.* Bridges that must have one owner are a unit and move together: all that are connected, unless they
 are governed by windows alone, because paths and loops need one view of all links.
@@ -59,6 +59,7 @@ class Ownership:
     _beat_at: float = field(default=0.0, init=False)
     _heard: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # its beat, at which of ours
     _unfit: dict[Unit, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
     _ahead: dict[int, int] = field(default_factory=dict, init=False)
     _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
     _live: frozenset[str] = field(default=frozenset(), init=False)
@@ -86,6 +87,7 @@ class Ownership:
             return []
         self._count(view, now)
         self._note_changes(view, now)
+        self._note_reach(view)
         if self._first is None or self._beat - self._first < _FIRST:
             return []
         claims = self._due(view)
@@ -123,16 +125,17 @@ class Ownership:
         if owners != self._owners:
             self._owners, self._changed_at = owners, now
 
+    def _note_reach(self, view: View) -> None:
+        reached = {dpid for name in self._live for dpid in view.members[name].reach}
+        self._reached = {dpid: self._reached.get(dpid, self._beat) for dpid in reached}
+
     def _units(self, view: View) -> list[Unit]:
-        reached: dict[int, int] = {}
-        for name in self._live:
-            for dpid, links in view.members[name].reach.items():
-                reached[dpid] = reached.get(dpid, 0) | links
         if self.apart:
-            return [(dpid,) for dpid in sorted(reached)]
-        joined = tuple(sorted(dpid for dpid, links in reached.items() if links & TO_BRIDGE))
-        alone = [(dpid,) for dpid in sorted(reached) if dpid not in set(joined)]
-        return ([joined] if joined else []) + alone
+            return [(dpid,) for dpid in sorted(self._reached)]
+        links = [view.members[name].reach.items() for name in self._live]
+        connected = {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
+        alone = [(dpid,) for dpid in sorted(self._reached.keys() - connected)]
+        return ([tuple(sorted(connected))] if connected else []) + alone
 
     def _due(self, view: View) -> list[int] | None:
         """The bridges that this controller must claim because they lack an owner. None: others must claim
@@ -153,13 +156,19 @@ class Ownership:
             else:
                 orphans.append((unit, able))
         for unit, able in orphans:
+            waits = True
+            if not any(dpid in view.bridges or self._is_reached(dpid) for dpid in unit):
+                continue
             heir = min(able, key=lambda name: (loads[name], name))
             loads[heir] += _load(view, unit)
-            waits = True
             if heir == self.me:
                 mine += unit
         mine += [dpid for dpid in self._overtaken(view) if dpid not in mine]
         return mine if mine or not waits else None
+
+    def _is_reached(self, dpid: int) -> bool:
+        """Whether a bridge has been connected for so long that all controllers may have it."""
+        return self._beat - self._reached[dpid] >= MISSES
 
     def _overtaken(self, view: View) -> list[int]:
         """Our bridges whose switches know a later generation."""

@@ -65,7 +65,7 @@ class ControllerRow(Row):
 class OwnedBridgeRow(Row):
     """A bridge, and its owner."""
 
-    dpid: Dpid
+    dpid: Dpid = described("dpid of the bridge")
     owner: str = described("name of the controller that owns it")
     generation: Count = described("increases with each change of owner")
     load: Count = described("its governed ports, and their connections")
@@ -76,8 +76,8 @@ class Cluster(Row):
 
     controller: str = described("name of this controller")
     database: bool = described("whether it reaches the database")
-    controllers: list[ControllerRow]
-    bridges: list[OwnedBridgeRow]
+    controllers: list[ControllerRow] = described("all controllers, also those that have just gone")
+    bridges: list[OwnedBridgeRow] = described("all bridges that have had an owner")
 
 
 class MissingRow(Row):

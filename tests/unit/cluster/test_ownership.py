@@ -47,8 +47,16 @@ class Ownerships:
 
 def test_a_controller_alone_claims_all_that_it_reaches():
     own = Ownerships()
-    assert own.plan([], mine=(1, 2), beats=2) == []  # others may be starting, too
+    # Others may be starting, too, and its agents may be connecting to them.
+    assert own.plan([], mine=(1, 2), beats=MISSES) == []
     assert own.plan([], mine=(1, 2)) == [Claim(1, None, 1), Claim(2, None, 1)]
+
+
+def test_a_bridge_is_not_claimed_before_the_other_controllers_may_have_it():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=20, b1=("a", 1, 1))
+    assert own.plan([], mine=(1, 2), beats=MISSES, b1=("a", 1, 1)) == []
+    assert own.plan([], mine=(1, 2), b1=("a", 1, 1)) == [Claim(2, None, 1)]
 
 
 def test_nothing_is_claimed_before_the_own_row_is_there():
@@ -58,7 +66,7 @@ def test_nothing_is_claimed_before_the_own_row_is_there():
 def test_two_share_what_nobody_owns_and_each_claims_its_own():
     own = Ownerships()
     other = member("b", reach=(1, 2, 3, 4))
-    own.plan([other], mine=(1, 2, 3, 4), beats=2)
+    own.plan([other], mine=(1, 2, 3, 4), beats=MISSES)
     claims = own.plan([other], mine=(1, 2, 3, 4))
     assert [each.dpid for each in claims] == [1, 3]
 
@@ -130,7 +138,7 @@ def test_connected_bridges_have_one_owner_unless_they_are_apart():
     for apart, mine in ((False, [1, 2]), (True, [1, 3])):
         own = Ownerships(apart)
         other = member("b", reach=reach)
-        own.plan([other], mine=reach, beats=2)
+        own.plan([other], mine=reach, beats=MISSES)
         assert [each.dpid for each in own.plan([other], mine=reach)] == mine
 
 
