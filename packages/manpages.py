@@ -111,11 +111,8 @@ def _actions(command: argparse.ArgumentParser) -> str:
         helps = {choice.dest: choice.help or "" for choice in each._choices_actions}
         for name, action in each.choices.items():
             formatter = argparse.HelpFormatter(prog=action.prog, width=200)
-            own = [
-                one
-                for one in action._actions
-                if not {*one.option_strings} & {*command._option_string_actions}
-            ]
+            shared = command._option_string_actions.keys()
+            own = [one for one in action._actions if not shared & {*one.option_strings}]
             body = f"{escaped(helps[name])}.\n" + _listed(
                 (formatter._format_action_invocation(one), formatter._expand_help(one) if one.help else "")
                 for one in own

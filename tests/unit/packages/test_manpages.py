@@ -1,6 +1,6 @@
 """The manual pages have every command, option, setting and unit, and are valid roff."""
 
-from __future__ import annotations
+from __future__ import argparse
 
 import re
 from pathlib import Path
