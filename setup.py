@@ -81,6 +81,7 @@ if __name__ == "__main__":
         packages=find_packages(include=["fairq_ryu", "fairq_ryu.*", "mininet_topos", "mininet_topos.*"]),
         package_data={
             "fairq_ryu": ["page/*"],
+            "fairq_ryu.cluster": ["fairq.ovsschema"],
             "fairq_ryu.config": ["programs.txt"],
             # What the agent reads when it runs: no sources, so a host without a compiler has all it needs.
             "fairq_ryu.agent": ["bpf/layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],

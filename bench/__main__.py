@@ -14,6 +14,7 @@ from bench import (
     far,
     idle,
     laws,
+    owners,
     ports,
     program,
     queue_laws,
@@ -40,9 +41,10 @@ BENCHES: dict[str, Callable[[], None]] = {
     "serving": serving.main,
     "ports": ports.main,
     "scale": scale.main,
+    "owners": owners.main,
     "attacks": attacks.main,
 }
-WITHOUT_ROOT = {"laws", "far", "beside", "ports", "scale"}
+WITHOUT_ROOT = {"laws", "far", "beside", "ports", "scale", "owners"}
 
 
 def main() -> int:

@@ -36,8 +36,9 @@ _SUMMED = ("governed", "laws", "least", "renewals", "lapses", "hosts", "connecti
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``port``: the controller's; ``first``: number of the first switch; ``lasting``, ``rate``, ``seconds``
-    and ``sending``: see :class:`Flows`.
+    """``port``: the controller's, and ``others`` of controllers that share the fabric with it; ``first``:
+    number of the first switch; ``lasting``, ``rate``, ``seconds`` and ``sending``: see :class:`Flows`;
+    ``bridges``: those connect, too, and not only their agents. Without, no connections begin.
     """
 
     port: int
@@ -48,6 +49,8 @@ class Settings:
     rate: float
     seconds: float
     sending: float = 1.0
+    others: tuple[int, ...] = ()
+    bridges: bool = True
 
 
 @dataclass(slots=True)
@@ -188,12 +191,12 @@ class Switch:
         self.data = SimulatedPorts(self.flows)
         self.server = make_server(self.flows, number, self.data)
         self.report = Report(least=settings.ports)
-        self._number, self._port = number, settings.port
+        self._number, self._settings = number, settings
         self._bridge: BridgeSession | None = None
         self._connections = 0
 
     async def connect(self) -> None:
-        """Connect the bridge and the agent."""
+        """Connect the bridge and the agent, to every controller."""
         loop, report = asyncio.get_running_loop(), self.report
 
         def bridge(channel: Channel) -> Callable[[bytes], object]:
@@ -203,8 +206,10 @@ class Switch:
         def agent(channel: Channel) -> Callable[[bytes], object]:
             return ControllerSession(self.server, channel.send, channel.unread).receive
 
-        await loop.create_connection(lambda: Channel(report.bridges, bridge), HOST, self._port)
-        await loop.create_connection(lambda: Channel(report.agents, agent), HOST, self._port)
+        for port in (self._settings.port, *self._settings.others):
+            if self._settings.bridges:
+                await loop.create_connection(lambda: Channel(report.bridges, bridge), HOST, port)
+            await loop.create_connection(lambda: Channel(report.agents, agent), HOST, port)
 
     def advance(self, now: float) -> None:
         """Let the traffic go on; ``now`` in seconds."""

@@ -102,6 +102,25 @@ def _options(parser: argparse.ArgumentParser) -> str:
     return "".join(parts)
 
 
+def _actions(command: argparse.ArgumentParser) -> str:
+    """What a command is told to do with words of its own, and their options."""
+    parts = []
+    for each in command._actions:
+        if not isinstance(each, argparse._SubParsersAction):
+            continue
+        helps = {choice.dest: choice.help or "" for choice in each._choices_actions}
+        for name, action in each.choices.items():
+            formatter = argparse.HelpFormatter(prog=action.prog, width=200)
+            shared = command._option_string_actions.keys()
+            own = [one for one in action._actions if not shared & {*one.option_strings}]
+            body = f"{escaped(helps[name])}.\n" + _listed(
+                (formatter._format_action_invocation(one), formatter._expand_help(one) if one.help else "")
+                for one in own
+            )
+            parts.append(_section(f"{command.prog} {name}".upper(), body))
+    return "".join(parts)
+
+
 def _main_page(parser: argparse.ArgumentParser, helps: Mapping[str, str]) -> str:
     return _page(
         "fairq",
@@ -125,6 +144,7 @@ def _command_page(name: str, command: argparse.ArgumentParser, summary: str) -> 
         summary,
         _usage(command),
         _options(command),
+        _actions(command),
         _section("EXIT STATUS", _listed(_EXIT.items())),
         _see_also("fairq(1)", "fairq.conf(5)"),
     )

@@ -34,24 +34,28 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("fairq")
 
 
+def _files(names):
+    return tuple(f"tests/{each.replace('/', '/test_')}.py" for each in names.split())
+
+
 # Files that need nothing of the machine for themselves, so they run beside those that do. Those of
 # tests/switch hand packets to the programs in a network namespace of their own. None of their figures comes
 # from a tracepoint, which an agent that starts elsewhere interrupts for some milliseconds, and none of their
 # tests fails because the machine is slow.
-_BESIDE = """
-    acdc attaching bridges conversations copies forged hostile laws layout learning observe openings peers
-    rewriting shim shim_live signed tenants unify vlans
-"""
-BESIDE = {"tests/e2e/test_refusals.py", *(f"tests/switch/test_{name}.py" for name in _BESIDE.split())}
+BESIDE = _files("""
+    e2e/refusals fabric/cluster_database switch/acdc switch/attaching switch/bridges switch/conversations
+    switch/copies switch/forged switch/hostile switch/laws switch/layout switch/learning switch/observe
+    switch/openings switch/peers switch/rewriting switch/shim switch/shim_live switch/signed switch/tenants
+    switch/unify switch/vlans
+""")
 # Files that use bridges, hosts, agents and controllers, but do not fail because the machine is slow: in a
 # parallel run each worker has an own machine for them. Those that take longest are first.
-_ON_OWN_MACHINE = """
+ON_OWN_MACHINE = _files("""
     switch/coupling fabric/agent e2e/policies e2e/tenants fabric/topologies e2e/controller e2e/fabric
     e2e/fabric_life e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports e2e/page
-    fabric/bridges e2e/ways e2e/release e2e/loops e2e/sweep e2e/attacks e2e/observe e2e/far_queues
+    fabric/bridges e2e/owners e2e/ways e2e/release e2e/loops e2e/sweep e2e/attacks e2e/observe e2e/far_queues
     e2e/shim
-"""
-ON_OWN_MACHINE = tuple(f"tests/{each.replace('/', '/test_')}.py" for each in _ON_OWN_MACHINE.split())
+""")
 
 
 def scope_of(nodeid):

@@ -18,7 +18,7 @@ from ryu.controller.handler import CONFIG_DISPATCHER, DEAD_DISPATCHER, MAIN_DISP
 from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.apps import garbage, settings
+from fairq_ryu.apps import cluster, garbage, settings
 from fairq_ryu.apps.jobs import Job, every, start
 from fairq_ryu.control.agents.agent_copies import AgentCopies
 from fairq_ryu.control.arrivals import agent_messages, bridge_connections, gone_switches
@@ -33,11 +33,15 @@ from fairq_ryu.control.arrivals.switches import Switches
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.flows.syn_admission import SynAdmission
+from fairq_ryu.control.operations import announcing
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.requests import Requests
 from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.operations.tenant_control import TenantOperations
+from fairq_ryu.control.ownership.owners import Owners
 from fairq_ryu.control.paths import copy_meters, link_discovery
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.counters import Counts
@@ -136,6 +140,16 @@ class Controller(app_manager.RyuApp):
             log,
             limited.warning,
         )
+        self.owners: Owners | None = settings.or_exit(
+            lambda: cluster.owners(
+                config,
+                self.switches.connected,
+                self.switches.disconnected,
+                self.gone.taken_over,
+                self._load,
+                log,
+            )
+        )
         self.packet_ins = PacketIns(
             fabric,
             self.tracker,
@@ -161,15 +175,21 @@ class Controller(app_manager.RyuApp):
             copies_waiting=lambda: self.tracker.waiting,
             open_streams=lambda: len(self.streams),
         )
-        policies = PolicyControl(self.windows, config, self.streams.add, log)
-        self.modes = ModeControl(fabric, self.windows, self.streams.add, log)
-        far = FarControl(self.windows, self.modes.named, self.streams.add, log)
-        tenants = TenantOperations(self.windows, self.streams.add, log)
+        requests = Requests(None if self.owners is None else self.owners.store)
+        if self.owners is not None:
+            self.owners.requested = requests.found
+        policies = PolicyControl(self.windows, config, requests, self.streams.add, log)
+        self.modes = ModeControl(fabric, self.windows, requests, self.streams.add, log)
+        far = FarControl(self.windows, self.modes.named, requests, self.streams.add, log)
+        tenants = TenantOperations(self.windows, requests, self.streams.add, log)
         metrics = Metrics(state)
-        controls = policies, self.modes, far, tenants
-        setup.register(wsgi, config, state, self.streams, *controls, metrics, token)
+        self.announcing = Announcing(self.windows, requests, log)
+        controls = policies, self.modes, far, tenants, self.announcing
+        setup.register(wsgi, config, state, self.streams, *controls, metrics, token, self.owners)
         garbage.configure()
-        workers = (self.admission.run, self.tracker.run, self.records.run, self.rerouting.run)
+        workers = [self.admission.run, self.tracker.run, self.records.run, self.rerouting.run]
+        if self.owners is not None:
+            workers.append(self.owners.run)
         start(self._jobs(), workers)
 
     # Time
@@ -185,6 +205,7 @@ class Controller(app_manager.RyuApp):
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
+            Job("ended announcements", every(announcing.INTERVAL), self.announcing.remove_ended),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 
@@ -214,15 +235,22 @@ class Controller(app_manager.RyuApp):
         self.fabric.port_settings(dpid, settings)
         self.rerouting.notify()
 
+    def _load(self, dpid: int) -> int:
+        """The load of a bridge: its governed ports, and their connections."""
+        link = self.windows.links.get(dpid)
+        governed = [] if link is None else link.governed
+        return len(governed) + sum(self.windows.engine.flows(key) for key in governed)
+
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def on_state(self, event: Any) -> None:
         """A switch has connected, or its connection has ended."""
         if event.datapath is None or event.datapath.id is None:
             return
+        switches = self.owners or self.switches
         if event.state == DEAD_DISPATCHER:
-            self.switches.disconnected(event.datapath)
+            switches.disconnected(event.datapath)
         else:
-            self.switches.connected(event.datapath)
+            switches.connected(event.datapath)
 
     @set_ev_cls(ofp_event.EventOFPFlowStatsReply, MAIN_DISPATCHER)
     def on_rules(self, event: Any) -> None:
@@ -257,7 +285,14 @@ class Controller(app_manager.RyuApp):
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def on_error(self, event: Any) -> None:
         """A switch has refused a message."""
-        self.refusals.refused(event.msg)
+        if self.owners is None or not self.owners.refused(event.msg):
+            self.refusals.refused(event.msg)
+
+    @set_ev_cls(ofp_event.EventOFPRoleReply, MAIN_DISPATCHER)
+    def on_role(self, event: Any) -> None:
+        """A switch has told which role this controller has."""
+        if self.owners is not None:
+            self.owners.role_reply(event.msg)
 
     # Frames
 

@@ -11,6 +11,7 @@ from fairq_ryu.cli.commands import (
     agent,
     announce,
     check,
+    cluster,
     compare,
     disable,
     doctor,
@@ -29,7 +30,7 @@ from fairq_ryu.cli.commands import (
 from fairq_ryu.errors import UserError, plain
 
 COMMANDS: tuple[Any, ...] = (
-    *(doctor, agent, shim, release, status, show, far),
+    *(doctor, agent, shim, release, status, show, far, cluster),
     *(disable, enable, announce, host, run, sweep, simulate, report, compare, check),
 )
 """The subcommands, in the order of the help text."""

@@ -269,7 +269,12 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
 def table(kind: str, answer: Answer, url: str) -> RenderableType:
     """An answer as a table. Raises :class:`UserError` if a field is missing or has a wrong type."""
     try:
-        return _TABLES[kind](answer)
+        made = _TABLES[kind](answer)
+        # Of several controllers that share the fabric.
+        lost = [
+            f"{row['controller']} has not answered: {row['reason']}" for row in answer.get("missing") or ()
+        ]
+        return Group(made, *(Text(plain(each)) for each in lost)) if lost else made
     except KeyError as error:
         raise client.not_the_controller(url, f"{kind} without {error}") from None
     except (TypeError, ValueError, OverflowError):

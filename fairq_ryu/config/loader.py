@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from fairq_ryu.cluster import settings as cluster
 from fairq_ryu.config import files
 from fairq_ryu.config.far_queues import FAR_QUEUES, read_far_queues, written
 from fairq_ryu.config.ports import MODES, PORTS, read_modes, read_ports
@@ -199,6 +200,7 @@ def ignored_sections(path: Path) -> list[str]:
 def _check_together(config: Config) -> None:
     """Conditions between settings. Raises :class:`UserError`."""
     check(config.tenants())
+    cluster.check_together(config.section(cluster.CLUSTER))
     lease = config.number("fairq_ryu", "lease")
     way = str(config.value("fairq_ryu", "way"))
     if way in ("windows", "normal") and config.value("fairq_ryu", "syn") == "hold":

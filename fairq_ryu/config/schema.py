@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from fairq_ryu.cluster.settings import CLUSTER
+from fairq_ryu.cluster.settings import SETTINGS as CLUSTER_SETTINGS
 from fairq_ryu.controller_target import parse_targets
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import available, find, own
@@ -233,17 +235,22 @@ def _by_name(settings: Iterable[Setting]) -> Mapping[str, Setting]:
 
 
 CORE: Mapping[str, Mapping[str, Setting]] = MappingProxyType(
-    {CONTROLLER: _by_name(CONTROLLER_SETTINGS), AGENT: _by_name(AGENT_SETTINGS)}
+    {
+        CONTROLLER: _by_name(CONTROLLER_SETTINGS),
+        CLUSTER: _by_name(CLUSTER_SETTINGS),
+        AGENT: _by_name(AGENT_SETTINGS),
+    }
 )
 
 
 def sections() -> dict[str, Mapping[str, Setting]]:
     """The sections of this package and their settings by name, in the order of the documentation: the
-    controller's, those of our policies, the agent's. Raises :class:`UserError` as :func:`settings_of` does.
+    controller's, those of our policies, the cluster's, the agent's. Raises :class:`UserError` as
+    :func:`settings_of` does.
     """
     policies = {name: settings_of(name) for name in own()}
     with_settings = {name: settings for name, settings in policies.items() if settings}
-    return {CONTROLLER: CORE[CONTROLLER], **with_settings, AGENT: CORE[AGENT]}
+    return {CONTROLLER: CORE[CONTROLLER], **with_settings, CLUSTER: CORE[CLUSTER], AGENT: CORE[AGENT]}
 
 
 def settings_of(section: str) -> Mapping[str, Setting]:

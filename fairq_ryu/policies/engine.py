@@ -304,6 +304,11 @@ class PolicyEngine:
         port = self._ports.get(key)
         return port is not None and port.busy()
 
+    def flows(self, key: model.PortKey) -> int:
+        """The number of flows of a port."""
+        port = self._ports.get(key)
+        return 0 if port is None else len(port.flows)
+
     def view(self) -> Mapping[model.PortKey, PortView]:
         """All known ports for displays."""
         return {key: port.view() for key, port in self._ports.items()}

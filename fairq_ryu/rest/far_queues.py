@@ -12,6 +12,7 @@ from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.rest.operations import FarView, RequestContext
+from fairq_ryu.rest.peers import refusal
 from fairq_ryu.rest.reply import Answer, RequestRefused
 
 
@@ -53,4 +54,4 @@ def _carried_out(change: Callable[[], dict[str, Any]]) -> Answer:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
         if isinstance(error, Unacknowledged):
             status = HTTPStatus.GATEWAY_TIMEOUT
-        raise RequestRefused(status, f"{error.message}; {error.remedy}") from None
+        raise refusal(status, error) from None

@@ -12,24 +12,32 @@ reading needs no token.
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import re
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
+from fairq_ryu.control.operations.requests import Unstored
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import server
+from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.guard import MAX_BODY, RequestGuard
 from fairq_ryu.rest.openapi import WRITES, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, RestService
-from fairq_ryu.rest.reply import JSON, Reply, RequestRefused, encode, problem
+from fairq_ryu.rest.peers import ELSEWHERE, OWN, SCOPE, Peers, whole, whole_page
+from fairq_ryu.rest.peers import rows as rows_of
+from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused, encode, problem
 from fairq_ryu.rest.resources import PORTS, RESOURCES
 from fairq_ryu.rest.schema import validation
 from fairq_ryu.rest.schema.base import quoted
+from fairq_ryu.rest.schema.requests import PageQuery
 from fairq_ryu.ryu_compat.runtime import cfg, ip, ofproto_common
 
 LOG = logging.getLogger(__name__)
@@ -37,6 +45,8 @@ LOG = logging.getLogger(__name__)
 DEFAULT_HOST = "127.0.0.1"
 # The paths of this interface; other paths are left to Ryu's other applications.
 _OURS = re.compile(r"/v1(/.*)?|/page(/.*)?", re.S)
+# In the environment of a request.
+_SCOPE = "HTTP_FAIRQ_SCOPE"
 _ALWAYS = (("Cache-Control", "no-store"), ("X-Content-Type-Options", "nosniff"))
 
 # Not an override: values of the command line or of a file have precedence over a default.
@@ -55,7 +65,9 @@ class Rest:
         # Encoded now: it takes too long for a controller with switches.
         encoded(RESOURCES)
         self.max_body = MAX_BODY
-        self.fast_path = server.FastPath(PORTS, service.ports, guard.is_own)
+        # Where several controllers share the fabric, all are asked for the ports.
+        answer = service.ports if service.peers is None else CachedReply(self._all_ports)
+        self.fast_path = server.FastPath(PORTS, answer, guard.is_own)
         if service.metrics is not None:
             self.fast_path.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
@@ -71,6 +83,8 @@ class Rest:
         head = environ["REQUEST_METHOD"] == "HEAD"
         try:
             reply = self._answer(environ, resource, parts)
+        except Unstored as error:
+            reply = problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         except RequestRefused as refused:
             reply = problem(refused.status, str(refused), refused.headers)
         except Exception:
@@ -82,6 +96,11 @@ class Rest:
             taken = time.monotonic() - started
             self.service.metrics.observe_request(environ["REQUEST_METHOD"], template, reply.status, taken)
         return _send(reply, start_response, head)
+
+    def _all_ports(self) -> bytes:
+        own = _answer_of(Reply(body=self.service.ports.get()))
+        assert self.service.peers is not None
+        return encode(whole(self.service.peers, PORTS, own, rows_of("ports")))
 
     def _find(self, path: str) -> tuple[Resource | None, Mapping[str, str]]:
         found = self._plain.get(path)
@@ -102,19 +121,40 @@ class Rest:
         if operation.body is not None or environ["REQUEST_METHOD"] in WRITES:
             self.guard.check_writer(environ)
         context = self._read(environ, resource, operation, parts)
-        if operation.long:
-            with self.service.turn:
-                return self._made(operation, context)
-        return self._made(operation, context)
+        peers = None if environ.get(_SCOPE) == OWN else self.service.peers
+        if peers is not None and (operation.join or operation.joins):
+            # Nothing is held meanwhile: the others may be asking this controller.
+            return _encoded(Reply(operation.status, self._whole(peers, environ, operation, context)))
+        try:
+            if operation.long:
+                with self.service.turn:
+                    return _encoded(self._own(operation, context))
+            return _encoded(self._own(operation, context))
+        except RequestRefused as refused:
+            if peers is None or not operation.at_port or refused.headers.get(SCOPE) != ELSEWHERE:
+                raise
+            body = None if context.body is None else context.body.model_dump_json(exclude_unset=True).encode()
+            return peers.pass_on(environ, body, refused)
 
-    @staticmethod
-    def _made(operation: Operation, context: RequestContext) -> Reply:
+    def _whole(
+        self, peers: Peers, environ: dict[str, Any], operation: Operation, context: RequestContext
+    ) -> Answer:
+        """The answer of all controllers of the fabric."""
+        path = quote(environ["PATH_INFO"])
+        if not isinstance(context.query, PageQuery):
+            join = operation.join or rows_of(operation.joins)
+            return whole(peers, path, _answer_of(self._own(operation, context)), join)
+
+        def part(limit: int, offset: int) -> Answer:
+            query = context.query.model_copy(update={"limit": limit, "offset": offset})
+            return _answer_of(self._own(operation, replace(context, query=query)))
+
+        return whole_page(peers, path, context.query.model_dump(), operation.joins, part)
+
+    def _own(self, operation: Operation, context: RequestContext) -> Reply:
+        """The answer of this controller."""
         made = operation.handle(context)
-        if not isinstance(made, Reply):
-            made = Reply(operation.status, made)
-        if made.answer is not None:
-            made = Reply(made.status, headers=made.headers, body=encode(made.answer), content_type=JSON)
-        return made
+        return made if isinstance(made, Reply) else Reply(operation.status, made)
 
     @staticmethod
     def _operation(method: str, resource: Resource) -> Operation:
@@ -143,6 +183,18 @@ class Rest:
         except validation.InvalidRequest as wrong:
             raise RequestRefused(HTTPStatus.NOT_FOUND, f"there is no such resource: {wrong}") from None
         return RequestContext(self.service, environ, query, named, body)
+
+
+def _encoded(made: Reply) -> Reply:
+    if made.answer is None:
+        return made
+    return Reply(made.status, headers=made.headers, body=encode(made.answer), content_type=JSON)
+
+
+def _answer_of(made: Reply) -> Answer:
+    """The object of a reply, which may have been encoded already."""
+    answer: Answer = json.loads(made.body) if made.answer is None else made.answer
+    return answer
 
 
 def _pattern(path: str) -> re.Pattern[str]:

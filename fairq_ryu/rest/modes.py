@@ -10,6 +10,7 @@ from fairq_ryu.control.operations.mode_control import too_many
 from fairq_ryu.control.windows.disables import TooMany
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest.operations import ModesView, RequestContext
+from fairq_ryu.rest.peers import refusal
 from fairq_ryu.rest.reply import Answer, RequestRefused
 
 
@@ -35,6 +36,6 @@ def _carried_out(change: Callable[[float], Answer]) -> Answer:
     try:
         return change(time.monotonic())
     except UserError as error:
-        raise RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, f"{error.message}; {error.remedy}") from None
+        raise refusal(HTTPStatus.UNPROCESSABLE_ENTITY, error) from None
     except TooMany:
         raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, too_many()) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.rest.cached_reply import CachedReply
+from fairq_ryu.rest.peers import Peers
 from fairq_ryu.rest.reply import Answer, Reply, encode
 from fairq_ryu.rest.schema.base import RequestModel, Row
 from fairq_ryu.rest.schema.requests import FlowsQuery, Nothing, PageQuery
@@ -133,6 +134,13 @@ class TenantsView(Protocol):
         """Remove a tenant; False if it does not exist."""
 
 
+class ClusterView(Protocol):
+    """Shows who owns what, where several controllers share a fabric."""
+
+    def cluster(self) -> dict[str, Any]:
+        """:class:`fairq_ryu.rest.schema.state.Cluster`."""
+
+
 class MetricsView(Protocol):
     """Provides the metrics."""
 
@@ -154,6 +162,9 @@ class RestService:
     modes: ModesView | None = None
     far: FarView | None = None
     tenants: TenantsView | None = None
+    cluster: ClusterView | None = None
+    peers: Peers | None = None
+    """the other controllers of the fabric; None: this one is alone"""
     streams: Streams = field(default_factory=Streams)
     pages: Pages = field(default_factory=Pages)
     ports: CachedReply = field(init=False)
@@ -196,8 +207,10 @@ class Operation:
     """A method of a path: its parameters, its responses, and its own errors.
 
     ``answers`` is a model for JSON; ``media`` what else may be answered, by Content-Type, with its meaning.
-    ``bare``: other answers, without a body. ``long``: it takes many turns of the control loop, and such
-    answers are made one after the other.
+    ``bare``: other answers, without a body. ``joins`` (a list of the answer, by name) or ``join`` makes one
+    answer for the whole fabric from those of its controllers; ``at_port``: it is about a bridge or a port,
+    and for the controller that knows it. ``long``: it takes many turns of the control loop, and such answers
+    are made one after the other.
     """
 
     id: str
@@ -211,6 +224,9 @@ class Operation:
     errors: Mapping[HTTPStatus, str] = field(default_factory=dict)
     bare: Mapping[HTTPStatus, str] = field(default_factory=dict)
     long: bool = False
+    joins: str = ""
+    join: Callable[[Sequence[Answer]], Answer] | None = None
+    at_port: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

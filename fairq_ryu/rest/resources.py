@@ -28,7 +28,8 @@ def _health(context: RequestContext) -> Answer:
 
 def _ready(context: RequestContext) -> Answer:
     health = context.service.view.health()
-    if not health["bridges"] and not health["agents"]:
+    # Of several controllers, one may own no bridge, and stand by.
+    if not health["bridges"] and not health["agents"] and context.service.cluster is None:
         raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge and no agent is connected yet")
     if health["agents_missing"]:
         names = ", ".join(short_dpid(int(dpid, 16)) for dpid in health["agents_missing"][:8])
@@ -61,6 +62,12 @@ def _change(context: RequestContext) -> Answer:
         return context.service.policy.change(context.body.policy, context.body.parameters or {})
     except UserError as error:
         raise RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
+
+
+def _cluster(context: RequestContext) -> Answer:
+    if context.service.cluster is None:
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller shares its fabric with no other")
+    return context.service.cluster.cluster()
 
 
 def _events(context: RequestContext) -> Answer | Reply:
@@ -145,10 +152,26 @@ RESOURCES: tuple[Resource, ...] = (
         },
     ),
     Resource(
+        f"{ROOT}/cluster",
+        {
+            "GET": Operation(
+                "cluster",
+                "controllers that share the fabric, and who owns which bridge",
+                _cluster,
+                state.Cluster,
+                errors={HTTPStatus.NOT_FOUND: "this controller is alone"},
+            )
+        },
+    ),
+    Resource(
         PORTS,
         {
             "GET": Operation(
-                "ports", "ports of all switches, with their queues and windows", _ports, responses.Ports
+                "ports",
+                "ports of all switches, with their queues and windows",
+                _ports,
+                responses.Ports,
+                joins="ports",
             )
         },
     ),
@@ -162,6 +185,7 @@ RESOURCES: tuple[Resource, ...] = (
                 responses.Flows,
                 query=requests.FlowsQuery,
                 long=True,
+                joins="flows",
             )
         },
     ),
@@ -175,6 +199,7 @@ RESOURCES: tuple[Resource, ...] = (
                 responses.Paths,
                 query=requests.PageQuery,
                 long=True,
+                joins="paths",
             )
         },
     ),
@@ -187,6 +212,7 @@ RESOURCES: tuple[Resource, ...] = (
                 lambda context: {"switches": context.service.view.switches()},
                 responses.Switches,
                 long=True,
+                joins="switches",
             )
         },
     ),
@@ -199,6 +225,7 @@ RESOURCES: tuple[Resource, ...] = (
                 lambda context: {"hosts": context.service.view.hosts()},
                 responses.Hosts,
                 long=True,
+                joins="hosts",
             )
         },
     ),
@@ -211,6 +238,7 @@ RESOURCES: tuple[Resource, ...] = (
                 lambda context: {"links": context.service.view.links()},
                 responses.Links,
                 long=True,
+                joins="links",
             )
         },
     ),
@@ -224,6 +252,7 @@ RESOURCES: tuple[Resource, ...] = (
                 responses.Gif,
                 query=requests.PageQuery,
                 long=True,
+                joins="gif",
             )
         },
     ),
@@ -255,6 +284,7 @@ RESOURCES: tuple[Resource, ...] = (
                 responses.ModeChanges,
                 body=requests.DisableRequest,
                 errors=_NO_PORTS,
+                at_port=True,
             )
         },
     ),
@@ -268,6 +298,7 @@ RESOURCES: tuple[Resource, ...] = (
                 responses.ModeChanges,
                 body=requests.EnableRequest,
                 errors=_NO_PORTS,
+                at_port=True,
             )
         },
     ),
@@ -279,6 +310,7 @@ RESOURCES: tuple[Resource, ...] = (
                 "queues in switches above that are governed from here",
                 far_queues.listing,
                 responses.FarQueues,
+                joins="far_queues",
                 long=True,
             )
         },
@@ -293,6 +325,7 @@ RESOURCES: tuple[Resource, ...] = (
                 rows.FarQueueRow,
                 body=requests.FarQueueRequest,
                 errors=_NO_FAR_QUEUE,
+                at_port=True,
             ),
             "DELETE": Operation(
                 "deleteFarQueue",
@@ -300,6 +333,7 @@ RESOURCES: tuple[Resource, ...] = (
                 far_queues.delete,
                 rows.FarQueueRow,
                 errors=_NO_FAR_QUEUE,
+                at_port=True,
             ),
         },
         parts=requests.FarQueuePart,
@@ -312,13 +346,21 @@ RESOURCES: tuple[Resource, ...] = (
                 "tenants, and what each has at each port where the policy `tenants` is in force",
                 tenants.listing,
                 responses.Tenants,
+                join=tenants.joined,
             )
         },
     ),
     Resource(
         f"{ROOT}/tenants/{{name}}",
         {
-            "GET": Operation("tenant", "one tenant", tenants.one, rows.TenantRow, errors=_NO_TENANT),
+            "GET": Operation(
+                "tenant",
+                "one tenant",
+                tenants.one,
+                responses.OneTenant,
+                errors=_NO_TENANT,
+                join=tenants.joined_one,
+            ),
             "PUT": Operation(
                 "putTenant",
                 "add a tenant (status 201), or change it; if anything is wrong, nothing is changed",

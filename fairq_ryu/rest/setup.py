@@ -6,18 +6,23 @@ import os
 import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from fairq_ryu.cluster.settings import CLUSTER
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents.agent_link import AgentLink
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.operations.tenant_control import TenantOperations
+from fairq_ryu.control.ownership.owners import Owners
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.rest import handler
 from fairq_ryu.rest.guard import TOKEN_VARIABLE, RequestGuard, read_token
 from fairq_ryu.rest.operations import MetricsView, RestService, Rows, View
+from fairq_ryu.rest.peers import Peer, Peers
 from fairq_ryu.rest.reply import Answer
 from fairq_ryu.rest.schema.requests import PageQuery
 from fairq_ryu.rest.streams import INTERVAL, Streams
@@ -47,31 +52,44 @@ def register(
     modes: ModeControl,
     far: FarControl,
     tenants: TenantOperations,
+    announcing: Announcing,
     metrics: MetricsView,
     token: str,
+    owners: Owners | None = None,
 ) -> handler.Rest:
-    """Serve the interface of a controller."""
-    view, announcing = FabricView(state), AnnouncementsView(state.windows)
+    """Serve the interface of a controller. ``owners``: it shares its fabric with others."""
+    view, announcements = FabricView(state), AnnouncementsView(state.windows, announcing)
     service = RestService(
         view,
-        announcing,
+        announcements,
         policies,
         metrics=metrics,
         modes=modes,
         far=far,
         tenants=tenants,
+        cluster=owners,
+        peers=None if owners is None else _peers(owners),
         streams=streams,
     )
     peaks = Peaks(state.windows.links)
 
     def now() -> Answer:
         with service.turn:
-            return peaks.put(page_state(view, announcing, streams, tenants.rows()), time.monotonic())
+            return peaks.put(page_state(view, announcements, streams, tenants.rows()), time.monotonic())
 
     streams.state = now
-    names = [cfg.CONF.wsapi_host, *str(config.value("fairq_ryu", "rest_names")).split()]
+    names = [cfg.CONF.wsapi_host, *_own_name(config), *str(config.value("fairq_ryu", "rest_names")).split()]
     guard = RequestGuard(token, names)
     return handler.register(wsgi, service, guard)
+
+
+def _own_name(config: Config) -> list[str]:
+    """The name by which the other controllers of the fabric call this one."""
+    return [urlsplit(str(config.value(CLUSTER, "rest"))).hostname or ""]
+
+
+def _peers(owners: Owners) -> Peers:
+    return Peers(lambda: [Peer(name, rest, not alive) for name, rest, alive in owners.others()])
 
 
 def page_state(

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from http import HTTPStatus
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest.operations import RequestContext, TenantsView
 from fairq_ryu.rest.reply import Answer, Reply, RequestRefused
+from fairq_ryu.tenants import OTHERS
 
 
 def listing(context: RequestContext) -> Answer:
     """GET /v1/tenants."""
     return {"tenants": _view(context).rows()}
+
+
+_SUMS = ("flows", "goodput_bps", "bytes", "floor_broken")
+
+
+def joined(answers: Sequence[Answer]) -> Answer:
+    """The tenants of the whole fabric: what each has at the ports of all controllers."""
+    rows: dict[str, list[Answer]] = {}
+    for answer in answers:
+        for row in answer["tenants"]:
+            rows.setdefault(row["name"], []).append(row)
+    others = rows.pop(OTHERS, [])
+    ordered = [rows[name] for name in sorted(rows)] + ([others] if others else [])
+    return {"tenants": [joined_one(each) for each in ordered]}
+
+
+def joined_one(rows: Sequence[Answer]) -> Answer:
+    """One tenant, likewise."""
+    sums = {name: sum(row[name] for row in rows) for name in _SUMS}
+    return {**rows[0], **sums, "ports": [port for row in rows for port in row["ports"]]}
 
 
 def one(context: RequestContext) -> Answer:

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from fairq_ryu import __version__
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.control.yielding import in_steps
@@ -129,8 +130,8 @@ class FabricView:
 class AnnouncementsView:
     """The announcements of one controller, for the REST interface."""
 
-    def __init__(self, windows: WindowController) -> None:
-        self._windows = windows
+    def __init__(self, windows: WindowController, announcing: Announcing) -> None:
+        self._windows, self._announcing = windows, announcing
 
     def announce(self, wanted: Request) -> dict[str, Any]:
         """Accept an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
@@ -143,7 +144,7 @@ class AnnouncementsView:
         if reasons[0] is not None and None not in reasons:
             raise Declined(reasons[0])
         now = time.monotonic()
-        return announcement_row(self._windows.announce(wanted, now), now)
+        return announcement_row(self._announcing.announce(wanted, now), now)
 
     def announcements(self, wanted: PageQuery) -> tuple[_Rows, int]:
         """A page of the announcements of applications."""
@@ -163,7 +164,7 @@ class AnnouncementsView:
     def withdraw(self, number: int) -> bool:
         """Withdraw an announcement; False if it does not exist."""
         try:
-            self._windows.withdraw(number, time.monotonic())
+            self._announcing.withdraw(number, time.monotonic())
         except KeyError:
             return False
         return True

@@ -49,6 +49,13 @@ MESSAGE_TIME = 10.0
 _SLICE = 0.0005
 # A call that has taken longer, seconds, has waited, and other greenlets have run.
 _WAITED = 0.0002
+# What is not handled of a switch that is another controller's.
+_OF_OWNERS = {
+    wellformed.EXPERIMENTER,
+    wellformed.FLOW_REMOVED,
+    wellformed.MULTIPART_REPLY,
+    wellformed.PACKET_IN,
+}
 # The largest number of ports of a bridge (OFPP_MAX of OpenFlow 1.0 and Open vSwitch).
 _MAX_PORTS = 0xFF00
 # Port descriptions before the handshake is complete, in messages of 1,023 ports each.
@@ -99,7 +106,11 @@ class SendQueue:
 
 
 class SwitchConnection(controller.Datapath):
-    """Ryu's class for a connection, with limits."""
+    """Ryu's class for a connection, with limits. ``owned``: the switch is this controller's; of one that is
+    not, only its role and its ports are of interest.
+    """
+
+    owned = True
 
     def __init__(self, sock: Any, address: Any) -> None:
         super().__init__(sock, address)
@@ -262,7 +273,7 @@ class SwitchConnection(controller.Datapath):
             version, message = ofp.OFP_VERSION, message[: HEADER.size]
         elif not self.joined and kind in wellformed.ASYNCHRONOUS:
             return  # no handler is active yet
-        elif self.joined and self._taken(kind, message):
+        elif self.joined and (self._is_of_another(kind) or self._taken(kind, message)):
             return
         elif not self.joined and kind == wellformed.ERROR:
             raise Refused("it sent error type {} code {}".format(*struct.unpack_from("!HH", message, 8)))
@@ -279,6 +290,10 @@ class SwitchConnection(controller.Datapath):
         elif kind == wellformed.PORT_STATUS and len(getattr(self, "ports", ())) > _MAX_PORTS:
             raise Refused("it has more ports than a bridge can have")
         self._dispatch(version, kind, xid, message)
+
+    def _is_of_another(self, kind: int) -> bool:
+        """Whether a message concerns the owner of the switch only, which is another controller."""
+        return not self.owned and kind in _OF_OWNERS
 
     def _taken(self, kind: int, message: bytes) -> bool:
         """Whether a message was handled without Ryu's events."""

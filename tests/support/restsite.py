@@ -20,9 +20,11 @@ from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.config.loader import Config
+from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
+from fairq_ryu.control.operations.requests import Requests
 from fairq_ryu.control.operations.state import ControllerState
 from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
@@ -53,9 +55,11 @@ class RestSite:
         token: str = TOKEN,
         flows: int = 3,
         turns: str = "off",
+        requests: Requests | None = None,
         **values: Any,
     ) -> None:
-        """``turns`` of FairQ's."""
+        """``turns`` of FairQ's; ``requests``: None: kept by itself."""
+        self.requests = requests or Requests()
         laws = {("fairq", "turns"): turns}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
@@ -89,11 +93,14 @@ class RestSite:
         self.sample()
 
     def register(self, wsgi: Any, token: str) -> Any:
-        policies = PolicyControl(self.windows, self.config, self.streams.add, self.logger)
-        self.modes = ModeControl(self.fabric, self.windows, self.streams.add, self.logger)
-        self.far = FarControl(self.windows, self.modes.named, self.streams.add, self.logger, answer_s=0.01)
-        tenants = TenantOperations(self.windows, self.streams.add, self.logger)
-        controls = policies, self.modes, self.far, tenants
+        policies = PolicyControl(self.windows, self.config, self.requests, self.streams.add, self.logger)
+        self.modes = ModeControl(self.fabric, self.windows, self.requests, self.streams.add, self.logger)
+        self.far = FarControl(
+            self.windows, self.modes.named, self.requests, self.streams.add, self.logger, answer_s=0.01
+        )
+        tenants = TenantOperations(self.windows, self.requests, self.streams.add, self.logger)
+        announcing = Announcing(self.windows, self.requests, self.logger)
+        controls = policies, self.modes, self.far, tenants, announcing
         return setup.register(wsgi, self.config, self.state, self.streams, *controls, self.metrics, token)
 
     def _build(self) -> None:

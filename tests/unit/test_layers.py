@@ -47,22 +47,23 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu"},
     ),
     "fairq_ryu/openflow": ({MODEL, PORT_SETTINGS} | ours("channel", "packet"), {"ryu"}),
+    "fairq_ryu/cluster": ({ERRORS, SETTING}, {"ovs"}),
     "fairq_ryu/control": (
         BELOW
         | {LAW, QUEUE_LAW, LAWS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TENANTS}
-        | ours("channel", "config", "fabric", "openflow", "packet", "policies"),
+        | ours("channel", "cluster", "config", "fabric", "openflow", "packet", "policies"),
         {"ryu"},
     ),
     "fairq_ryu/rest": (
         BELOW
         | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, FAR_QUEUE, TENANTS}
-        | ours("config", "control", "fabric", "policies"),
+        | ours("cluster.settings", "config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
     "fairq_ryu/metrics": ({MODEL, RUNTIME} | ours("control", "policies"), {"prometheus_client", "webob"}),
     "fairq_ryu/apps": (
         {ERRORS, PORT_SETTINGS}
-        | ours("config", "control", "fabric", "metrics", "policies", "rest", "ryu_compat"),
+        | ours("cluster", "config", "control", "fabric", "metrics", "policies", "rest", "ryu_compat"),
         {"ryu"},
     ),
     "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
@@ -71,9 +72,12 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         | ours("channel", "packet", "fabric.recovery"),
         {"numpy", "ovs", "pyroute2"},
     ),
-    "fairq_ryu/config": (BELOW | {TARGET, FAR_QUEUE, UPLINK, TENANTS} | ours("policies.base"), set()),
+    "fairq_ryu/config": (
+        BELOW | {TARGET, FAR_QUEUE, UPLINK, TENANTS} | ours("cluster.settings", "policies.base"),
+        set(),
+    ),
     "fairq_ryu/cli": (
-        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "config", "experiments"),
+        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "cluster.settings", "config", "experiments"),
         {"rich"},
     ),
     "fairq_ryu/experiments": (
@@ -110,9 +114,10 @@ INNER_PACKAGES: dict[str, set[str]] = {
     "fairq_ryu/control/operations": (
         BELOW
         | {QUEUE_LAW, FAR_QUEUE, TENANTS, "ryu"}
-        | ours("channel", "config", "fabric", "policies")
+        | ours("channel", "cluster.view", "config", "fabric", "policies")
         | control("agents", "paths", "reports", "windows")
     ),
+    "fairq_ryu/control/ownership": {MODEL, "ryu"} | ours("channel", "cluster") | control("sender"),
     "fairq_ryu/control/flows": (
         {MODEL, "ryu"}
         | ours("channel", "fabric", "openflow", "packet")
@@ -232,6 +237,7 @@ def says_pure(path: Path) -> bool:
 
 
 PURE_LAYERS = ("fairq_ryu/policies", "fairq_ryu/laws", "fairq_ryu/fabric", "fairq_ryu/packet")
+PURE_CLUSTER = {"ownership", "view"}
 PURE_CONTROL = {"announcement_outcomes", "counters", "events", "syn_queue"}
 PURE = [path for path, layer in FILES if layer in PURE_LAYERS or says_pure(path)]
 IMPURE = {"asyncio", "datetime", "os", "random", "socket", "subprocess", "threading", "time", "urllib"} | RYU
@@ -243,8 +249,9 @@ def test_what_is_pure_has_no_clock_and_no_sockets(path):
     assert not {module.partition(".")[0] for module in imported(path)} & IMPURE
 
 
-def test_the_pure_parts_of_control_say_so():
+def test_the_pure_parts_of_control_and_cluster_say_so():
     assert {path.stem for path in PURE if "control" in path.parts} >= PURE_CONTROL
+    assert {path.stem for path in PURE if "cluster" in path.parts} >= PURE_CLUSTER
 
 
 @pytest.mark.parametrize(("name", "own"), MODULES.items(), ids=MODULES)
@@ -408,6 +415,7 @@ def test_the_check_finds_mistakes(tmp_path):
         "fairq_ryu.config.schema",
         "fairq_ryu.cli.show",
         "fairq_ryu.client",
+        "fairq_ryu.cluster.ownership",
         "fairq_ryu.fabric.recovery.recovery",
         "fairq_ryu.fabric.deadlines.announcements",
     ],

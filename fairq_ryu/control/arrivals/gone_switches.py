@@ -30,6 +30,15 @@ class GoneSwitches:
         """Forget switches that are not known, unless they have connections."""
         for dpid in self.kept():
             if not self._windows.busy(dpid) and not self._flows.has_flows(dpid):
-                self._windows.forget_switch(dpid)
-                self._flows.forget_switch(dpid)
-                self._fabric.settings_forgotten(dpid)
+                self._forget(dpid)
+
+    def taken_over(self, dpid: int) -> None:
+        """Another controller owns a bridge, and knows its connections, from now on."""
+        if self._fabric.topology.knows(dpid):
+            self._fabric.bridge_forgotten(dpid)
+        self._forget(dpid)
+
+    def _forget(self, dpid: int) -> None:
+        self._windows.forget_switch(dpid)
+        self._flows.forget_switch(dpid)
+        self._fabric.settings_forgotten(dpid)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -45,10 +45,12 @@ class Switches:
     poll: Callable[[AgentLink], object]
     log: logging.Logger
     warn: Callable[[str, str], None]
+    _describing: set[Any] = field(default_factory=set, init=False)  # connections of agents
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
         if oxm.is_agent(datapath.id):
+            self._describing.add(datapath)
             Sender.send([(datapath, beside.ask_description(datapath))])
         else:
             self.bridges.connected(datapath)
@@ -58,6 +60,7 @@ class Switches:
         if not oxm.is_agent(datapath.id):
             self.bridges.disconnected(datapath)
             return
+        self._describing.discard(datapath)
         link = self.windows.link_of(datapath)
         if link is not None:
             self.windows.agent_disconnected(link)
@@ -113,8 +116,9 @@ class Switches:
             self.bridges.described(message)
 
     def _agent_described(self, datapath: Any, body: Any) -> None:
-        if self.windows.link_of(datapath) is not None:
-            return  # repeated
+        if datapath not in self._describing:
+            return  # repeated, or late
+        self._describing.remove(datapath)
         who = f"agent of bridge {dpid_text(oxm.bridge_dpid(datapath.id))}"
         try:
             about = description.decode(body)

@@ -1,13 +1,13 @@
 """Adding, changing and removing far queues of a running controller, by request.
 
-A change counts when the agent has acknowledged it. It lasts until the next request about the port or until
-the controller ends, and the agent is told again whenever it connects.
+A change counts when the agent has acknowledged it. It lasts until the next request about the port, and the
+agent is told again whenever it connects.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,14 @@ from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState
 from fairq_ryu.config.far_queues import written
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.operations.named_ports import NamedPorts
+from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FAR, FarQueue, is_far
 from fairq_ryu.model import PortKey, dpid_text
 
+_FAR_QUEUE = "far_queue"
 # So long is waited for an agent, seconds. It answers in milliseconds.
 _ANSWER_S = 2.0
 
@@ -39,6 +41,7 @@ class FarControl:
 
     windows: WindowController
     named: NamedPorts
+    requests: Requests
     report: Callable[[Occurrence], object]
     log: logging.Logger
     answer_s: float = _ANSWER_S
@@ -46,6 +49,7 @@ class FarControl:
     def __post_init__(self) -> None:
         """Nothing is under way."""
         self._turn = hub.Semaphore(1)
+        self.requests.follow(_FAR_QUEUE, self._requested)
 
     def listed(self) -> Iterator[dict[str, Any]]:
         """The far queues of all connected agents:
@@ -124,9 +128,20 @@ class FarControl:
         if reason is not None:
             orders.undo(link.dpid, before)
             raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
+        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): _value(queue)})
         text = f"{name} ({key.short}): {words}"
         self.log.info("%s", text)
         self.report(Occurrence(Kind.FAR, text, key))
+
+    def _requested(self, names: Iterable[str]) -> None:
+        """Far queues are others than before: remember it for bridges that may become ours, and tell the
+        agents that have not been told.
+        """
+        wanted = self.requests.of(_FAR_QUEUE)
+        for text in sorted({name.partition(" ")[0] for name in names}):
+            ports = {name.partition(" ")[2]: value for name, value in wanted.items() if name.startswith(text)}
+            queues = {port: _queue(port, value) for port, value in ports.items()}
+            self.windows.far_orders.replace(int(text, 16), queues)
 
     def _row_of(self, link: AgentLink, key: PortKey) -> dict[str, Any] | None:
         found = (self._row(link, state) for state in link.far_queues.states if state.ofport == key.port)
@@ -149,3 +164,12 @@ class FarControl:
             "uplink": None if state.told else uplink,
             "leased_bps": None if leased is None else 8 * leased,
         }
+
+
+def _value(queue: FarQueue | None) -> dict[str, Any]:
+    """A far queue as a request has it; empty: the port has none, whatever its configuration says."""
+    return {} if queue is None else {"rate": queue.rate, "buffer": queue.buffer, "share": queue.share}
+
+
+def _queue(port: str, value: Mapping[str, Any]) -> FarQueue | None:
+    return FarQueue(port, value["rate"], value["buffer"], value["share"]) if value else None

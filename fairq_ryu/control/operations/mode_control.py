@@ -1,26 +1,34 @@
 """Disabling and enabling ports of a running controller: by request, and by time.
 
-A disable ends when its time is over, when the ports are enabled, or when the controller ends: it is not
-stored.
+A disable ends when its time is over, or when the ports are enabled. Where several controllers share a fabric,
+all statements are one request, so that two that come to two controllers at the same time have an order: the
+second to be stored is made again on top of the first.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from fairq_ryu.control.operations.named_ports import NamedPorts
+from fairq_ryu.control.operations.requests import Key, Requests, Unstored
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.events import Kind, Occurrence
-from fairq_ryu.control.windows.disables import LIMIT, Disables, Scope
+from fairq_ryu.control.windows.disables import LIMIT, Disables, Scope, Statement
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.model import PortKey, PortMode, dpid_text, short_dpid
 
 _Seen = dict[PortKey, tuple[PortMode, int]]
 _Changes = dict[str, Any]
+_DISABLES = Key("disables")
+# No value of a request.
+_NOTHING = object()
+# Attempts to store a statement while others store theirs.
+_ATTEMPTS = 20
 
 
 @dataclass(eq=False)
@@ -31,6 +39,7 @@ class ModeControl:
 
     fabric: FabricController
     windows: WindowController
+    requests: Requests
     report: Callable[[Occurrence], object]
     log: logging.Logger
 
@@ -42,12 +51,12 @@ class ModeControl:
         scope = self._scope(bridge, port)
         until = math.inf if seconds is None else now + seconds
         words = "disabled" if seconds is None else f"disabled for {seconds:g} s"
-        return self._change(scope, words, lambda: self._disables.disable(scope, until), now)
+        return self._change(scope, words, lambda found: found.disable(scope, until), now)
 
     def enable(self, bridge: str | None, port: str | None, now: float) -> _Changes:
         """Let ports have the mode of the configuration again. As :meth:`disable`."""
         scope = self._scope(bridge, port)
-        return self._change(scope, "enabled", lambda: self._disables.enable(scope), now)
+        return self._change(scope, "enabled", lambda found: found.enable(scope), now)
 
     def tick(self, now: float) -> None:
         """End the disables whose time is over."""
@@ -61,6 +70,8 @@ class ModeControl:
     def __post_init__(self) -> None:
         """Find ports by what requests call them."""
         self.named = NamedPorts(self.fabric, self.windows)
+        self._storing: Any = _NOTHING
+        self.requests.follow(_DISABLES.kind, self._requested)
 
     @property
     def _disables(self) -> Disables:
@@ -68,13 +79,37 @@ class ModeControl:
 
     # Changes
 
-    def _change(self, scope: Scope, words: str, change: Callable[[], None], now: float) -> _Changes:
+    def _change(self, scope: Scope, words: str, change: Callable[[Disables], None], now: float) -> _Changes:
         before = self._modes()
-        change()
+        for _ in range(_ATTEMPTS):
+            stored, wanted = self.requests.get(*_DISABLES), Disables(self._disables.statements())
+            change(wanted)
+            value = [_value(each, now) for each in wanted.statements()] or None
+            self._storing = value
+            try:
+                if self.requests.store({_DISABLES: value}, {_DISABLES: stored}):
+                    break
+            finally:
+                self._storing = _NOTHING
+        else:
+            raise Unstored("other controllers change the modes of ports all the time: ask again")
+        if self.requests.get(*_DISABLES) == value:
+            self._disables.replace(wanted)
         self._apply(now)
         changed = self._changed(scope, before)
         self._reported(scope, words, changed)
         return {"what": self._named(scope), "ports": changed}
+
+    def _requested(self, _: Iterable[str]) -> None:
+        """The statements are others than before, perhaps by another controller."""
+        value, now = self.requests.get(*_DISABLES), time.monotonic()
+        if value == self._storing:
+            return  # its own
+        statements = (_statement(each, now) for each in value or ())
+        self._disables.replace(
+            Disables(each for each in statements if each.until is None or each.until > now)
+        )
+        self._apply(now)
 
     def _apply(self, now: float) -> None:
         self.windows.mode_changes.apply(now)
@@ -142,3 +177,23 @@ class ModeControl:
 def too_many() -> str:
     """The reason of :class:`TooMany`, and the remedy."""
     return f"{LIMIT} disables are in force already: enable all ports first"
+
+
+def _value(statement: Statement, now: float) -> dict[str, Any]:
+    """A statement as a request has it. Its end is a time of the day there, None for one without end: clocks
+    of different machines have nothing else in common.
+    """
+    scope, until = statement
+    dpid = None if scope.dpid is None else dpid_text(scope.dpid)
+    found = {"dpid": dpid, "port": scope.port, "name": scope.name, "disabled": until is not None}
+    ends = until is not None and until != math.inf
+    return found | {"until": time.time() + until - now if ends and until is not None else None}
+
+
+def _statement(value: dict[str, Any], now: float) -> Statement:
+    dpid = None if value["dpid"] is None else int(value["dpid"], 16)
+    scope = Scope(dpid, value["port"], value["name"])
+    if not value["disabled"]:
+        return Statement(scope, None)
+    until = value["until"]
+    return Statement(scope, math.inf if until is None else now + until - time.time())

@@ -15,6 +15,10 @@ from fairq_ryu.model import PortKey, dpid_text, short_dpid
 _MOST_NAMES = 8
 
 
+class NotHere(UserError):
+    """There is no such bridge or port here; another controller may know it."""
+
+
 @dataclass(eq=False)
 class NamedPorts:
     """The bridges and ports of one controller."""
@@ -43,7 +47,7 @@ class NamedPorts:
             if text.lower() in (dpid_text(dpid), short_dpid(dpid)):
                 return dpid
         names = [f"{modes.bridge(dpid) or 'bridge'} ({short_dpid(dpid)})" for dpid in known]
-        raise UserError(f"there is no bridge {text!r} here", _known("bridge", names))
+        raise NotHere(f"there is no bridge {text!r} here", _known("bridge", names))
 
     def port(self, text: str, dpid: int | None) -> PortKey:
         """A port of a bridge (None: of any). Raises :class:`UserError` if there is none, or more than one."""
@@ -58,7 +62,7 @@ class NamedPorts:
             raise UserError(f"there is more than one port {text!r}: {at}", "name the bridge as well")
         names = [f"{self.name(key) or 'port'} ({key.short})" for key in ports]
         where = "here" if dpid is None else f"at bridge {short_dpid(dpid)}"
-        raise UserError(f"there is no port {text!r} {where}", _known("port", names))
+        raise NotHere(f"there is no port {text!r} {where}", _known("port", names))
 
 
 def _known(what: str, names: list[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from ryu.lib import hub
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import settings_of
+from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
@@ -18,19 +19,28 @@ from fairq_ryu.policies.base import Policy, available, same
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.setting import Value, check_value
 
+_POLICY, _PARAMETER = "policy", "parameter"
+
 
 @dataclass(eq=False)
 class PolicyControl:
-    """Changes the policies. ``config`` is what they were made from; changes last until the controller ends
-    and are not written to a file.
+    """Changes the policies. ``config`` is what they were made from; ``requests`` has the changes, which are
+    not written to a file.
     """
 
     windows: WindowController
     config: Config
+    requests: Requests
     report: Callable[[Occurrence], object]
     log: logging.Logger
     # One change at a time: its rules must be sent before those of the next.
     _lock: hub.Semaphore = field(default_factory=hub.Semaphore, init=False)
+
+    def __post_init__(self) -> None:
+        """Follow the requests."""
+        self._first = self.config, self.windows.engine.policy.name
+        for kind in (_POLICY, _PARAMETER):
+            self.requests.follow(kind, self._requested)
 
     def policy(self) -> dict[str, Any]:
         """The current policy."""
@@ -60,36 +70,63 @@ class PolicyControl:
         """Change to ``policy`` (None: the one that runs) with ``parameters``. Everything is checked, and the
         new policies are made, before anything is done; raises :class:`UserError` otherwise.
         """
-        with self._lock:
-            self._change(policy, parameters)
-        return self.policy()
-
-    def _change(self, policy: str | None, parameters: Mapping[str, Value]) -> None:
-        before = self.windows.engine.choice
-        name = policy if policy is not None else before.default.name
+        name = policy if policy is not None else self.windows.engine.policy.name
         if name not in available():
             raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
         values = _checked(name, parameters)
-        config = self.config.changed(name, values)
-        made = self._made(name, config, bool(values))
+        self._made(name, self.config.changed(name, values), {name} if values else ())
+        changes: dict[Key, Any] = {Key(_PARAMETER, f"{name}.{key}"): value for key, value in values.items()}
+        if policy is not None:
+            changes[Key(_POLICY)] = name
+        self.requests.store(changes)
+        return self.policy()
+
+    def _requested(self, _: Iterable[str]) -> None:
+        """The policy, or parameters of policies, are others than before."""
+        with self._lock:
+            try:
+                self._carry_out()
+            except UserError as error:
+                # Another controller has accepted it; this one has another version, or other settings.
+                self.log.error("the policy cannot be changed as it was requested: %s", error)
+                self.report(Occurrence(Kind.POLICY, f"it cannot be changed as it was requested: {error}"))
+
+    def _carry_out(self) -> None:
+        before, config = self.windows.engine.choice, self._first[0]
+        wanted: dict[str, dict[str, Value]] = {}
+        for key, value in self.requests.of(_PARAMETER).items():
+            policy, _, name = key.partition(".")
+            wanted.setdefault(policy, {})[name] = value
+        for policy, parameters in wanted.items():
+            config = config.changed(policy, _checked(policy, parameters))
+        name = self.requests.get(_POLICY) or self._first[1]
+        if name not in available():
+            raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
+        new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
+        made = self._made(name, config, {policy for policy, values in new.items() if values})
         choice = PolicyChoice(
             made[name], tuple((match, made[policy]) for match, policy in config.port_policies())
         )
         self.config = config
         if not _alike(before, choice):
             self.windows.use(choice)
-            listed = ", ".join(f"{key} = {value}" for key, value in values.items())
+            listed = ", ".join(f"{key} = {value}" for key, value in new[name].items())
             words = f"policy {name}{f' with {listed}' if listed else ''}"
             self.log.info("REST: now %s, was %s", words, before.default.name)
             self.report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
 
-    def _made(self, name: str, config: Config, anew: bool) -> Mapping[str, Policy]:
+    def _made(self, name: str, config: Config, anew: Iterable[str]) -> Mapping[str, Policy]:
         """The policies by name. Those that do not change stay the same objects, with their state."""
         made = {policy.name: policy for policy in self.windows.engine.choice.policies}
         for each in {name, *(policy for _, policy in config.port_policies())}:
-            if each not in made or (each == name and anew):
+            if each not in made or each in anew:
                 made[each] = make(each, config)
         return made
+
+
+def _new(before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Value]:
+    """The values that differ from those before."""
+    return {name: value for name, value in after.items() if before[name] != value}
 
 
 def _checked(policy: str, parameters: Mapping[str, Value]) -> dict[str, Value]:

@@ -7,19 +7,29 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
+from fairq_ryu.errors import UserError
 from fairq_ryu.model import dpid_text
-from fairq_ryu.tenants import OTHERS, Tenant, read_tenant
+from fairq_ryu.tenants import OTHERS, Tenant, check, read_tenant
+
+_TENANT = "tenant"
 
 
 @dataclass(eq=False)
 class TenantOperations:
-    """Changes last until the controller ends, and are not written to a file."""
+    """``requests`` has the changes, which are not written to a file."""
 
     windows: WindowController
+    requests: Requests
     report: Callable[[Occurrence], object]
     log: logging.Logger
+
+    def __post_init__(self) -> None:
+        """Follow the requests."""
+        self._first = {each.name: each for each in self.windows.tenants.tenants()}
+        self.requests.follow(_TENANT, self._requested)
 
     def rows(self) -> list[dict[str, Any]]:
         """As :func:`tenant_rows`."""
@@ -34,17 +44,47 @@ class TenantOperations:
         nothing then.
         """
         tenant = read_tenant(f"tenant {name}", name, hosts, weight)
-        new = self.windows.tenants.put(tenant)
-        listed = " ".join(map(str, tenant.hosts))
-        self._tell(f"tenant {name}: {'added' if new else 'changed'}, weight {weight}, hosts {listed}")
-        return new
+        before = {each.name: each for each in self.windows.tenants.tenants()}
+        check((before | {name: tenant}).values())
+        value = {"hosts": [str(each) for each in tenant.hosts], "weight": weight}
+        self.requests.store({Key(_TENANT, name): value})
+        return name not in before
 
     def remove(self, name: str) -> bool:
         """Remove a tenant. False if there is none of this name."""
-        removed = self.windows.tenants.remove(name)
-        if removed:
-            self._tell(f"tenant {name}: removed")
-        return removed
+        if name not in (each.name for each in self.windows.tenants.tenants()):
+            return False
+        # One of the configuration must be remembered as removed.
+        self.requests.store({Key(_TENANT, name): {} if name in self._first else None})
+        return True
+
+    def _requested(self, names: Iterable[str]) -> None:
+        """Tenants are others than before."""
+        tenants, wanted = self.windows.tenants, self.requests.of(_TENANT)
+        there = {each.name: each for each in tenants.tenants()}
+        found: dict[str, Tenant | None] = {}
+        for name in sorted(names):
+            value = wanted.get(name)
+            if value:
+                found[name] = read_tenant(f"tenant {name}", name, value["hosts"], value["weight"])
+            else:
+                found[name] = self._first.get(name) if value is None else None
+        for name, tenant in found.items():
+            if tenant is None and tenants.remove(name):
+                self._tell(f"tenant {name}: removed")
+        for name, tenant in found.items():
+            if tenant is not None and there.get(name) != tenant:
+                self._put(tenant)
+
+    def _put(self, tenant: Tenant) -> None:
+        try:
+            new = self.windows.tenants.put(tenant)
+        except UserError as error:
+            # Two controllers were asked at the same time.
+            self._tell(f"tenant {tenant.name}: not changed as it was requested: {error}")
+            return
+        listed, change = " ".join(map(str, tenant.hosts)), "added" if new else "changed"
+        self._tell(f"tenant {tenant.name}: {change}, weight {tenant.weight}, hosts {listed}")
 
     def _tell(self, words: str) -> None:
         self.log.info("REST: %s", words)

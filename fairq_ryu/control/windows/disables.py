@@ -10,6 +10,7 @@ name of its interface.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairq_ryu.model import PortKey
@@ -40,7 +41,7 @@ class Scope(NamedTuple):
         return self.port is None or self.port == other.port
 
 
-class _Statement(NamedTuple):
+class Statement(NamedTuple):
     """``until`` is when a disable ends (inf: when it is ended); None: an enable."""
 
     scope: Scope
@@ -54,8 +55,16 @@ class TooMany(Exception):
 class Disables:
     """All disables and enables that still matter, in their order."""
 
-    def __init__(self) -> None:
-        self._statements: list[_Statement] = []
+    def __init__(self, statements: Iterable[Statement] = ()) -> None:
+        self._statements = _relevant(list(statements))
+
+    def statements(self) -> list[Statement]:
+        """What must be remembered."""
+        return list(self._statements)
+
+    def replace(self, others: Disables) -> None:
+        """Forget everything, and take over what others have."""
+        self._statements = others.statements()
 
     def __bool__(self) -> bool:
         """Whether any port may be disabled."""
@@ -63,18 +72,18 @@ class Disables:
 
     def disable(self, scope: Scope, until: float = math.inf) -> None:
         """Disable ports. Raises :class:`TooMany`, and changes nothing then."""
-        self._add(_Statement(scope, until))
+        self._add(Statement(scope, until))
 
     def enable(self, scope: Scope) -> None:
         """Enable ports. Raises :class:`TooMany`, and changes nothing then."""
         # What is only about these ports is over.
         left = [each for each in self._statements if not scope.includes(each.scope)]
         if left:
-            self._add(_Statement(scope, None), left)
+            self._add(Statement(scope, None), left)
         else:
             self._statements = []
 
-    def _add(self, statement: _Statement, before: list[_Statement] | None = None) -> None:
+    def _add(self, statement: Statement, before: list[Statement] | None = None) -> None:
         statements = self._statements if before is None else before
         if len(statements) >= LIMIT:
             raise TooMany
@@ -102,7 +111,7 @@ class Disables:
         return over
 
 
-def _relevant(statements: list[_Statement]) -> list[_Statement]:
+def _relevant(statements: list[Statement]) -> list[Statement]:
     """Without enables that have no disable before them."""
     first = next((at for at, each in enumerate(statements) if each.until is not None), len(statements))
     return statements[first:]

@@ -1,7 +1,6 @@
 """What requests have changed in the far queues of agents, besides what their configuration has.
 
-An agent is told all of it whenever it connects: after a restart it knows its configuration only. The
-controller keeps it in memory, so after its own restart every agent has its configuration again.
+An agent is told all of it whenever it connects: after a restart it knows its configuration only.
 """
 
 from __future__ import annotations
@@ -38,6 +37,17 @@ class FarOrders(WindowPart):
     def undo(self, dpid: int, before: Told) -> None:
         """The agent has refused the last change: it has what it had before."""
         self._told[dpid] = before
+
+    def replace(self, dpid: int, told: Told) -> None:
+        """A bridge has these changes from now on, which its agent may have been told by another controller,
+        or by :meth:`change`.
+        """
+        if told == self.of(dpid):
+            return
+        self._told[dpid] = told
+        link = self._links.get(dpid)
+        if link is not None:
+            link.send(link.far_queues.tell(told))
 
     def agent_connected(self, dpid: int) -> None:
         """An agent of an earlier controller, or of an earlier connection, may have been told otherwise."""

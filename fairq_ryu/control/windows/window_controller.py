@@ -306,13 +306,13 @@ class WindowController:
         if deadline is not None and link is not None:
             link.send(self._turns.begins(link, opener, deadline, now))
 
-    def announce(self, wanted: Request, now: float) -> Entry:
-        """An application announces a flow. Other greenlets may run before it counts. Raises
-        :class:`fairq_ryu.fabric.deadlines.announcements.Full`.
+    def announce(self, wanted: Request, now: float, number: int | None = None) -> Entry:
+        """An application announces a flow, with this ``number`` (None: the next). Other greenlets may run
+        before it counts. Raises :class:`fairq_ryu.fabric.deadlines.announcements.Full`.
         """
         for _ in in_steps(self.announcements.prepare(wanted), LOOKS_PER_STEP):
             pass
-        entry, changes = self.announcements.add(wanted, now)
+        entry, changes = self.announcements.add(wanted, now, number)
         self._announcements_changed(changes, now)
         return entry
 

@@ -81,7 +81,7 @@ class Announcements:
     def __init__(self, services: Iterable[ServiceRule] = (), capacity: int = 10_000) -> None:
         self._services = tuple(services)
         self._capacity = capacity
-        self._last_id = 0
+        self._made = 0
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
         self._of: dict[FlowKey, Entry] = {}
@@ -99,7 +99,7 @@ class Announcements:
     @property
     def made(self) -> int:
         """The number of announcements that were accepted so far."""
-        return self._last_id
+        return self._made
 
     # Flows
 
@@ -196,22 +196,29 @@ class Announcements:
             yield
         self._indexed = True
 
-    def add(self, wanted: Request, now: float) -> tuple[Entry, list[AnnouncementChange]]:
-        """An application announces a flow. Returns the entry, and the changes for running flows.
+    def check_room(self, wanted: Request, now: float) -> list[Entry]:
+        """Raise :class:`Full` if there is no room for an announcement. Returns those that it replaces."""
+        replaced = [] if wanted.sport is None else list(self._waiting.get(_where_of(wanted), {}).values())
+        if len(self._entries) >= self._capacity and not replaced:
+            self.expire(now)
+        if len(self._entries) >= self._capacity and not replaced:
+            raise Full(f"there are {self._capacity} announcements already: wait, or withdraw some")
+        return replaced
+
+    def add(
+        self, wanted: Request, now: float, number: int | None = None
+    ) -> tuple[Entry, list[AnnouncementChange]]:
+        """An application announces a flow. Returns the entry, and the changes for running flows. ``number``:
+        that of the announcement, which must be new; None: the next.
 
         With a source port it replaces an earlier announcement of that flow, with the same VLAN or likewise
         without one. Raises :class:`Full`.
         """
         where = _where_of(wanted)
-        replaced = [] if wanted.sport is None else list(self._waiting.get(where, {}).values())
-        if len(self._entries) >= self._capacity and not replaced:
-            self.expire(now)
-        if len(self._entries) >= self._capacity and not replaced:
-            raise Full(f"there are {self._capacity} announcements already: wait, or withdraw some")
-        for each in replaced:
+        for each in self.check_room(wanted, now):
             self._discard(each)
-        self._last_id += 1
-        entry = Entry(self._last_id, wanted, now + wanted.ttl, wanted.count)
+        self._made += 1
+        entry = Entry(self._made if number is None else number, wanted, now + wanted.ttl, wanted.count)
         self._entries[entry.id] = entry
         self._waiting.setdefault(where, {})[entry.id] = entry
         flow = self._running_for(wanted, now)

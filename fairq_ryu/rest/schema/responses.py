@@ -18,16 +18,16 @@ from fairq_ryu.rest.schema.rows import (
     SwitchRow,
     TenantRow,
 )
-from fairq_ryu.rest.schema.state import EventRow
+from fairq_ryu.rest.schema.state import EventRow, Whole
 
 
-class Ports(Row):
+class Ports(Whole):
     """The ports of all switches."""
 
     ports: list[PortRow]
 
 
-class _Page(Row):
+class _Page(Whole):
     total: Count = described("number of all rows that match the filters")
     limit: Count = described("as given in the request")
     offset: Count = described("as given in the request")
@@ -45,25 +45,29 @@ class Paths(_Page):
     paths: list[PathRow]
 
 
-class Switches(Row):
+class Switches(Whole):
     """The switches."""
 
     switches: list[SwitchRow]
 
 
-class Hosts(Row):
+class Hosts(Whole):
     """The hosts."""
 
     hosts: list[HostRow]
 
 
-class Links(Row):
+class Links(Whole):
     """The links."""
 
     links: list[LinkRow]
 
 
-class Tenants(Row):
+class OneTenant(TenantRow, Whole):
+    """A tenant."""
+
+
+class Tenants(Whole):
     """The tenants."""
 
     tenants: list[TenantRow]
@@ -88,7 +92,7 @@ class ModeChanges(Row):
     ports: list[ModeChangeRow] = described("the ports whose mode has changed; empty: none")
 
 
-class FarQueues(Row):
+class FarQueues(Whole):
     """The far queues of all agents that are connected."""
 
     far_queues: list[FarQueueRow]

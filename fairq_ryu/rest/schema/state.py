@@ -52,6 +52,51 @@ class Health(Row):
     )
 
 
+class ControllerRow(Row):
+    """A controller of the fabric."""
+
+    name: str = described("its name")
+    rest: str = described("address of its REST interface")
+    alive: bool = described("whether it is heard of")
+    bridges: Count = described("number of bridges that it owns")
+    load: Count = described("governed ports of its bridges, and their connections")
+
+
+class OwnedBridgeRow(Row):
+    """A bridge, and its owner."""
+
+    dpid: Dpid = described("dpid of the bridge")
+    owner: str = described("name of the controller that owns it")
+    generation: Count = described("increases with each change of owner")
+    load: Count = described("its governed ports, and their connections")
+
+
+class Cluster(Row):
+    """The controllers that share a fabric, as one of them sees them."""
+
+    controller: str = described("name of this controller")
+    database: bool = described("whether it reaches the database")
+    controllers: list[ControllerRow] = described("all controllers, also those that have just gone")
+    bridges: list[OwnedBridgeRow] = described("all bridges that have had an owner")
+
+
+class MissingRow(Row):
+    """A controller that has not answered."""
+
+    controller: str = described("its name")
+    reason: str = described("why there is no answer of it")
+
+
+class Whole(Row):
+    """The answer of all controllers of a fabric."""
+
+    missing: list[MissingRow] | None = described(
+        "controllers that have not answered, so that their rows are missing; only where several share the "
+        "fabric",
+        default=None,
+    )
+
+
 class Ready(Row):
     """The controller is ready: every connected bridge has its agent."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fairq_ryu.cluster.settings import SETTINGS as CLUSTER_SETTINGS
 from fairq_ryu.config import loader, schema
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import AGENT_SETTINGS, CONTROLLER_SETTINGS, sections
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parents[3]
 SETTINGS = [
     *CONTROLLER_SETTINGS,
     *(setting for name in own() for setting in getattr(find(name), "settings", ())),
+    *CLUSTER_SETTINGS,
     *AGENT_SETTINGS,
 ]
 NUMBERS = [s for s in SETTINGS if isinstance(s.default, (int, float)) and not isinstance(s.default, bool)]

@@ -53,6 +53,15 @@ def subparsers() -> dict[str, argparse.ArgumentParser]:
     return dict(action.choices)
 
 
+def options_of(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Those of a command, and of its actions."""
+    for action in parser._actions:
+        yield from action.option_strings
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from options_of(each)
+
+
 def test_commands_and_options_in_the_pages_exist() -> None:
     known, seen = subparsers(), set()
     command = re.compile(rf"(?:^|[\s/])fairq ((?:{'|'.join(known)})(?=\s|$)[^|&;>#]*)")
@@ -60,7 +69,7 @@ def test_commands_and_options_in_the_pages_exist() -> None:
         lines = [*shell_lines(text), *re.findall(r"`([^`\n]+)`", text)]
         for name, *words in (shlex.split(found[1]) for line in lines if (found := command.search(line))):
             seen.add(name)
-            options = {option for action in known[name]._actions for option in action.option_strings}
+            options = set(options_of(known[name]))
             used = {word.split("=")[0] for word in words if word.startswith("--")}
             assert used <= options, f"{page.name}: fairq {name} {' '.join(words)}"
     assert seen == set(known), "a command is described nowhere"

@@ -51,7 +51,7 @@ def test_nothing_is_left_out() -> None:
     # Answers that are a list of rows with a table of their own, and one that the text describes.
     assert rows == {
         *("Ports", "Flows", "Paths", "Switches", "Hosts", "Links", "Gif", "Tenants"),
-        *("Announcements", "Events", "FarQueues", "ModeChanges", "Ready"),
+        *("Announcements", "Events", "FarQueues", "ModeChanges", "Ready", "OneTenant"),
     }
     read = [path for path, item in reference.PATHS.items() if "get" in item]
     assert set(of("parameters")) == {path for path in read if reference.parameters(EMPTY, path)[1:]}

@@ -1,6 +1,6 @@
 """The manual pages have every command, option, setting and unit, and are valid roff."""
 
-from __future__ import annotations
+from __future__ import argparse
 
 import re
 from pathlib import Path
@@ -38,9 +38,12 @@ def test_there_is_a_page_for_everything():
 def test_the_page_of_a_command_has_its_options_and_their_help(name):
     page = " ".join(readable(f"fairq-{name}.1").split())
     assert f"fairq {name}" in page and f"fairq-{name}(1)" in readable("fairq.1")
-    for action in COMMANDS.choices[name]._actions:
+    command = COMMANDS.choices[name]
+    within = [each for each in command._actions if isinstance(each, argparse._SubParsersAction)]
+    parsers = [command, *(parser for each in within for parser in each.choices.values())]
+    for action in (action for parser in parsers for action in parser._actions):
         for option in action.option_strings or action.choices or [action.metavar or action.dest]:
-            assert option in page
+            assert option in page or option.upper() in page
         words = " ".join((action.help or "").partition("%")[0].split())
         assert words in page
 

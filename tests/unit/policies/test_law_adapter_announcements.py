@@ -1,8 +1,12 @@
 """Announcing flows to policies that ignore sizes and deadlines: it is declined."""
 
+import logging
+
 import pytest
 
 from fairq_ryu.config.loader import Config
+from fairq_ryu.control.operations.announcing import Announcing
+from fairq_ryu.control.operations.requests import Requests
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.choice import PolicyChoice, make
@@ -79,7 +83,7 @@ def test_one_policy_that_uses_announcements_is_enough():
 
 def test_an_announcement_is_declined_or_taken():
     site = Site()
-    view = AnnouncementsView(site.windows)
+    view = AnnouncementsView(site.windows, Announcing(site.windows, Requests(), logging.getLogger("test")))
     assert view.announce(WANTED)["id"] == 1
     site.windows.engine.use(make("fairq", Config()), 1.0)
     with pytest.raises(Declined, match="fairq"):

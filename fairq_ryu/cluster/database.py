@@ -1,0 +1,313 @@
+"""The database between controllers (OVSDB, RFC 7047): its rows as values, and transactions.
+
+Everything runs in the caller's greenlet or thread: :meth:`Database.step` receives what has come,
+:meth:`Database.work` carries on transactions, and :meth:`Database.wait` waits until there is more to do.
+
+What a transaction has done is seen in the rows, not in its result: when the connection breaks, nobody knows
+whether the last one was carried out, and it may be sent twice. So each is written to be harmless twice: a
+claim names the generation that it replaces, and all others set values. A transaction that fails is reported
+as not done; :meth:`Database.write` tries again until its time is over.
+
+Any server of a cluster will do, not only its leader: what followers say may be late, and late views are
+what claims are made for. Locks of OVSDB are not used: they live in the memory of one server.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import ovs.db.idl
+import ovs.poller
+import ovs.vlog
+
+from fairq_ryu.cluster.settings import SCHEMA
+from fairq_ryu.cluster.view import Bridge, Claim, Member, Texts, View
+
+# A server that is silent for so long is asked for an echo, and left when it does not answer, ms.
+_PROBE = 2000
+# Between two attempts to connect, ms.
+_RETRY, _LAST_RETRY = 250, 1000
+
+_Change = Callable[["Database", Any], None]
+"""Makes a transaction; raises :class:`Obsolete` if there is nothing to do any more"""
+
+
+class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
+    """Remembers which rows of requests have changed."""
+
+    def __init__(self, *words: Any, **named: Any) -> None:
+        super().__init__(*words, **named)
+        self.requests: dict[tuple[str, str], str | None] = {}
+        self.others = True  # rows of other tables have changed
+
+    def notify(self, event: str, row: Any, updates: Any = None) -> None:
+        """A row has changed."""
+        if row._table.name == "Request":
+            self.requests[row.kind, row.key] = None if event == ovs.db.idl.ROW_DELETE else row.value
+        else:
+            self.others = True
+
+
+class Obsolete(Exception):
+    """The rows are not what a transaction was made for."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A transaction that is to be made. ``over``: called with whether it was carried out; ``until``: it is
+    tried again until then, seconds of the monotonic clock.
+    """
+
+    change: _Change
+    over: Callable[[bool], None]
+    until: float
+
+
+class Database:
+    """A connection to the database. ``remote`` as in OVS, ``unix:FILE`` or ``tcp:ADDRESS:PORT``; of a cluster
+    several, separated by commas.
+    """
+
+    def __init__(self, remote: str, log: logging.Logger) -> None:
+        helper = ovs.db.idl.SchemaHelper(str(SCHEMA))
+        for table in ("Controller", "Bridge", "Request"):
+            helper.register_table(table)
+        # Its own log handlers would repeat every line that we log.
+        for facility in ("console", "syslog", "file"):
+            ovs.vlog.Vlog.set_level("any", facility, "off")
+        self._idl = _Idl(remote, helper, probe_interval=_PROBE, leader_only=False)
+        # The method for this accepts no less than a second.
+        reconnect = self._idl._session.reconnect
+        reconnect.min_backoff, reconnect.max_backoff = _RETRY, _LAST_RETRY
+        self._remote, self._log = remote, log
+        self._queue: deque[_Waiting] = deque()
+        self._running: tuple[_Waiting, Any] | None = None
+        self._requests: dict[tuple[str, str], str | None] = {}
+        self._connected: bool | None = None
+
+    def close(self) -> None:
+        """End the connection."""
+        self._idl.close()
+
+    # Running
+
+    def step(self) -> bool:
+        """Receive what has come. Returns whether controllers or bridges may have changed."""
+        self._idl.run()
+        again = self._note_connection()
+        changed, self._idl.others = self._idl.others or again, False
+        if again:
+            # All rows may have come anew, without a word about those that have gone.
+            there = {(row.kind, row.key): row.value for row in self._rows("Request")}
+            self._idl.requests = {**dict.fromkeys(self._requests), **there}
+        return changed and self.filled
+
+    def work(self) -> None:
+        """Carry on the transactions. What they have changed was seen in :meth:`step` before."""
+        self._work(time.monotonic())
+
+    def wait(self, seconds: float) -> None:
+        """Wait until something has come, at most ``seconds``. What is written meanwhile waits as well."""
+        poller = ovs.poller.Poller()
+        self._idl.wait(poller)
+        if self._running is None and self._queue and self.connected:
+            return
+        if self._running is not None:
+            self._running[1].wait(poller)
+        poller.timer_wait(int(1000 * seconds))
+        poller.block()
+
+    @property
+    def filled(self) -> bool:
+        """Whether the rows have been received once."""
+        return bool(self._idl.has_ever_connected())
+
+    @property
+    def connected(self) -> bool:
+        """Whether the server can be reached now."""
+        return bool(self._connected)
+
+    def _note_connection(self) -> bool:
+        """Returns whether there is a connection that was not there before."""
+        connected = self._idl.state == self._idl.IDL_S_MONITORING and bool(self._idl._session.is_connected())
+        if connected != self._connected:
+            if connected:
+                self._log.info("cluster: connected to the database at %s", self._remote)
+            elif self._connected:
+                self._log.warning("cluster: the database at %s is lost; trying again", self._remote)
+            self._connected = connected
+            return connected
+        return False
+
+    def _work(self, now: float) -> None:
+        """Carry on the transaction that runs, or begin the next."""
+        while self._running is not None or self._queue:
+            if self._running is None:
+                waiting = self._queue.popleft()
+                if not self.connected and now < waiting.until:
+                    self._queue.appendleft(waiting)
+                    return
+                self._begin(waiting, now)
+                continue
+            waiting, transaction = self._running
+            status = transaction.commit()
+            if status == ovs.db.idl.Transaction.INCOMPLETE:
+                if now < waiting.until or self.connected:
+                    return
+                transaction.abort()
+            self._running = None
+            done = status in (ovs.db.idl.Transaction.SUCCESS, ovs.db.idl.Transaction.UNCHANGED)
+            if status == ovs.db.idl.Transaction.ERROR:
+                self._log.debug("cluster: a transaction was refused: %s", transaction.get_error())
+            if not done and now < waiting.until:
+                self._queue.appendleft(waiting)
+                return  # the rows that it needs have not come yet
+            waiting.over(done)
+
+    def _begin(self, waiting: _Waiting, now: float) -> None:
+        if not self.connected:
+            waiting.over(False)
+            return
+        transaction = ovs.db.idl.Transaction(self._idl)
+        try:
+            waiting.change(self, transaction)
+        except Obsolete:
+            transaction.abort()
+            waiting.over(False)
+            return
+        self._running = waiting, transaction
+
+    def write(
+        self, change: _Change, over: Callable[[bool], None] = lambda _: None, seconds: float = 0
+    ) -> None:
+        """Carry out a transaction after those before it; ``over`` is called with whether it was carried out,
+        as far as is known. It is tried again for ``seconds``.
+        """
+        self._queue.append(_Waiting(change, over, time.monotonic() + seconds))
+
+    # Rows
+
+    def view(self) -> View:
+        """Controllers and bridges."""
+        return View(
+            {row.id: _member(row) for row in self._rows("Controller")},
+            {int(row.dpid, 16): Bridge(row.owner, row.generation, row.load) for row in self._rows("Bridge")},
+        )
+
+    def take_requests(self) -> Texts:
+        """The requests that have changed since this was last called."""
+        found, self._idl.requests = self._idl.requests, {}
+        for key, value in found.items():
+            if value is None:
+                self._requests.pop(key, None)
+            else:
+                self._requests[key] = value
+        return found
+
+    def _rows(self, table: str) -> Iterable[Any]:
+        return list(self._idl.tables[table].rows.values())
+
+    def _find(self, table: str, **columns: str) -> Any:
+        for row in self._rows(table):
+            if all(getattr(row, name) == value for name, value in columns.items()):
+                return row
+        return None
+
+
+def _member(row: Any) -> Member:
+    reach = {int(dpid, 16): links for dpid, links in row.reach.items()}
+    return Member(row.id, row.name, row.rest, row.settings, row.beat, reach)
+
+
+# Transactions
+
+
+def claim(claims: Iterable[Claim], owner: str) -> _Change:
+    """Make a controller the owner of bridges: of all of them, or of none if one has another generation."""
+
+    def change(database: Database, transaction: Any) -> None:
+        for each in claims:
+            dpid = f"{each.dpid:016x}"
+            row = database._find("Bridge", dpid=dpid)
+            if (None if row is None else row.generation) != each.before:
+                raise Obsolete
+            if row is None:
+                row = transaction.insert(database._idl.tables["Bridge"])
+                row.dpid, row.load = dpid, 1
+            else:
+                row.verify("generation")
+            row.owner, row.generation = owner, each.generation
+
+    return change
+
+
+def beat(member: Member, loads: Mapping[int, int]) -> _Change:
+    """Say that a controller lives, what it reaches, and the loads of its bridges."""
+
+    def change(database: Database, transaction: Any) -> None:
+        row = database._find("Controller", id=member.id)
+        reach = {f"{dpid:016x}": links for dpid, links in member.reach.items()}
+        if row is None:
+            row = transaction.insert(database._idl.tables["Controller"])
+            row.id, row.name = member.id, member.name
+            row.rest, row.settings = member.rest, member.settings
+            row.beat, row.reach = 1, reach
+        else:
+            row.beat = row.beat + 1
+            if row.reach != reach:
+                row.reach = reach
+        for bridge in database._rows("Bridge"):
+            load = loads.get(int(bridge.dpid, 16))
+            if load is not None and bridge.owner == member.id and bridge.load != load:
+                bridge.load = load
+
+    return change
+
+
+def leave(member: str, beat: int | None = None) -> _Change:
+    """Remove a controller; ``beat``: only if it has not moved since."""
+
+    def change(database: Database, _: Any) -> None:
+        row = database._find("Controller", id=member)
+        if row is None or (beat is not None and row.beat != beat):
+            raise Obsolete
+        if beat is not None:
+            row.verify("beat")
+        row.delete()
+
+    return change
+
+
+def put(changes: Texts, expected: Texts) -> _Change:
+    """Store requests, in place of earlier ones about the same, and remove those that are None: all, or none
+    if one of the ``expected`` is another.
+    """
+
+    def change(database: Database, transaction: Any) -> None:
+        rows = {}
+        for row in database._rows("Request"):
+            if (row.kind, row.key) in changes or (row.kind, row.key) in expected:
+                rows[row.kind, row.key] = row
+        for key, value in expected.items():
+            row = rows.get(key)
+            if (None if row is None else row.value) != value:
+                raise Obsolete
+            if row is not None:
+                row.verify("value")
+        for key, value in changes.items():
+            row = rows.get(key)
+            if value is None:
+                if row is not None:
+                    row.delete()
+                continue
+            if row is None:
+                row = transaction.insert(database._idl.tables["Request"])
+                row.kind, row.key = key
+            row.value = value
+
+    return change

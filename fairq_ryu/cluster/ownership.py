@@ -1,0 +1,236 @@
+"""Which bridges a controller claims: each decides for itself, from what the database says. Pure.
+
+Theory of operation
+-------------------
+
+All controllers see the same rows and follow the same rules, so they agree on who is to claim a bridge; a
+controller claims only for itself. Where two disagree for a moment because one sees the rows later, the
+database accepts one claim: a claim names the generation that it replaces.
+
+*Who is alive.* A controller increases its ``beat`` in the database. Silence is counted in one's own beats: a
+controller is dead when its beat has not changed during the last :data:`MISSES` beats of one's own that the
+database has confirmed. No clocks are compared, so none needs to be right; and when the database stops,
+everybody's beats stop, and nobody is dead. After a pause of one's own, or of the database, counting starts
+anew.
+
+*Who may own.* Of the living controllers, those with the most connections to the bridge and its agent.
+
+*Who owns.* The owner stays while it is alive and may own. Otherwise the controller with the least load gets
+the bridge. One that never had an owner waits for :data:`MISSES` beats, in which it connects to the others.
+
+*Units.* Bridges that must have one owner are a unit and move together: all that are connected, unless they
+are governed by windows alone, because paths and loops need one view of all links.
+
+*Balance.* When nothing has changed for :data:`SETTLE` seconds, the controller with the least load takes one
+unit from the one with the most, if that makes the larger of both loads clearly smaller. So bridges move back
+one at a time, and stop moving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairq_ryu.cluster.view import TO_BRIDGE, Bridge, Claim, View
+
+MISSES = 4
+"""Own beats without a beat of another until that one is dead."""
+SETTLE = 3.0
+"""Seconds without a change of owners or controllers before a unit moves for balance."""
+# Own beats before the first claim: controllers that start together see each other by then.
+_FIRST = 2
+# A unit moves for balance only if the larger load shrinks by this part of it at least.
+_WORTH = 0.1
+
+Unit = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class Ownership:
+    """The claims of one controller. ``apart``: every bridge may have an owner of its own; ``pause``: seconds
+    without a confirmed beat of its own after which it starts counting anew.
+    """
+
+    me: str
+    apart: bool
+    pause: float
+    _first: int | None = field(default=None, init=False)
+    _beat: int = field(default=0, init=False)
+    _beat_at: float = field(default=0.0, init=False)
+    _heard: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # its beat, at which of ours
+    _unfit: dict[Unit, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _ahead: dict[int, int] = field(default_factory=dict, init=False)
+    _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
+    _live: frozenset[str] = field(default=frozenset(), init=False)
+    _changed_at: float = field(default=0.0, init=False)
+
+    @property
+    def live(self) -> frozenset[str]:
+        """The controllers that were alive when this was last planned."""
+        return self._live
+
+    def ahead(self, dpid: int, generation: int) -> None:
+        """A switch has seen a later generation than the database, which may have been made anew: the next
+        claim is later still.
+        """
+        self._ahead[dpid] = max(generation, self._ahead.get(dpid, 0))
+
+    def silent(self, beats: int) -> list[str]:
+        """The controllers that have been silent for so many own beats."""
+        return [name for name, (_, at) in self._heard.items() if self._beat - at >= beats]
+
+    def plan(self, view: View, now: float) -> list[Claim]:
+        """What to claim now. ``now`` is in seconds of a clock of this controller's own."""
+        if self.me not in view.members:
+            self._first = None
+            return []
+        self._count(view, now)
+        self._note_changes(view, now)
+        self._note_reach(view)
+        if self._first is None or self._beat - self._first < _FIRST:
+            return []
+        claims = self._due(view)
+        if claims is None:
+            return []
+        if not claims and now - self._changed_at >= SETTLE:
+            claims = self._balancing(view)
+        return [self._claim(view, dpid) for dpid in claims]
+
+    def _count(self, view: View, now: float) -> None:
+        """Count beats; find out who is alive."""
+        beat = view.members[self.me].beat
+        if self._first is None or beat < self._beat:
+            self._first = beat
+            self._heard.clear()
+        if beat != self._beat and now - self._beat_at > self.pause:
+            self._heard.clear()
+        if not self._heard:
+            self._unfit.clear()
+        if beat != self._beat or not self._heard:
+            self._beat, self._beat_at = beat, now
+        for name in self._heard.keys() - view.members.keys():
+            del self._heard[name]
+        for name, member in view.members.items():
+            heard = self._heard.get(name)
+            if heard is None or heard[0] != member.beat:
+                self._heard[name] = member.beat, beat
+        silent = {name for name, (_, at) in self._heard.items() if beat - at >= MISSES}
+        live = frozenset(view.members.keys() - silent | {self.me})
+        if live != self._live:
+            self._live, self._changed_at = live, now
+
+    def _note_changes(self, view: View, now: float) -> None:
+        owners = {dpid: (row.owner, row.generation) for dpid, row in view.bridges.items()}
+        if owners != self._owners:
+            self._owners, self._changed_at = owners, now
+
+    def _note_reach(self, view: View) -> None:
+        reached = {dpid for name in self._live for dpid in view.members[name].reach}
+        self._reached = {dpid: self._reached.get(dpid, self._beat) for dpid in reached}
+
+    def _units(self, view: View) -> list[Unit]:
+        if self.apart:
+            return [(dpid,) for dpid in sorted(self._reached)]
+        links = [view.members[name].reach.items() for name in self._live]
+        connected = {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
+        alone = [(dpid,) for dpid in sorted(self._reached.keys() - connected)]
+        return ([tuple(sorted(connected))] if connected else []) + alone
+
+    def _due(self, view: View) -> list[int] | None:
+        """The bridges that this controller must claim because they lack an owner. None: others must claim
+        some, and this one has to wait for them before it moves any for balance.
+        """
+        loads = dict.fromkeys(self._live, 0)
+        orphans: list[tuple[Unit, list[str]]] = []
+        mine: list[int] = []
+        waits = False
+        for unit in self._units(view):
+            able = self._able(view, unit)
+            owner = self._owner(view, unit)
+            if owner is not None and not self._is_unfit(unit, owner, able):
+                loads[owner] += _load(view, unit)
+                strays = [dpid for dpid in unit if _owner_of(view, dpid) != owner]
+                mine += strays if owner == self.me else []
+                waits = waits or bool(strays)
+            else:
+                orphans.append((unit, able))
+        for unit, able in orphans:
+            waits = True
+            if not any(dpid in view.bridges or self._is_reached(dpid) for dpid in unit):
+                continue
+            heir = min(able, key=lambda name: (loads[name], name))
+            loads[heir] += _load(view, unit)
+            if heir == self.me:
+                mine += unit
+        mine += [dpid for dpid in self._overtaken(view) if dpid not in mine]
+        return mine if mine or not waits else None
+
+    def _is_reached(self, dpid: int) -> bool:
+        """Whether a bridge has been connected for so long that all controllers may have it."""
+        return self._beat - self._reached[dpid] >= MISSES
+
+    def _overtaken(self, view: View) -> list[int]:
+        """Our bridges whose switches know a later generation."""
+        owned = view.owned(self.me)
+        return [dpid for dpid, least in self._ahead.items() if owned.get(dpid, least + 1) <= least]
+
+    def _able(self, view: View, unit: Unit) -> list[str]:
+        """The living controllers with the most connections to a unit."""
+        scores = {
+            name: sum(view.members[name].reach.get(dpid, 0).bit_count() for dpid in unit)
+            for name in self._live
+        }
+        most = max(scores.values())
+        return sorted(name for name, score in scores.items() if score == most)
+
+    def _owner(self, view: View, unit: Unit) -> str | None:
+        """The living owner of a unit: of most of it, if it has several."""
+        owners = [_owner_of(view, dpid) for dpid in unit]
+        living = sorted({owner for owner in owners if owner in self._live})
+        return max(living, key=owners.count, default=None)
+
+    def _is_unfit(self, unit: Unit, owner: str, able: list[str]) -> bool:
+        """Whether others have had more connections than the owner for so long that it is replaced."""
+        if owner in able:
+            self._unfit.pop(unit, None)
+            return False
+        return self._beat - self._unfit.setdefault(unit, self._beat) >= MISSES
+
+    def _balancing(self, view: View) -> list[int]:
+        """The unit that this controller takes for balance."""
+        loads, owned = dict.fromkeys(self._live, 0), dict[str, list[Unit]]()
+        for unit in self._units(view):
+            owner = self._owner(view, unit)
+            if owner is not None:
+                loads[owner] += _load(view, unit)
+                owned.setdefault(owner, []).append(unit)
+        least = min(loads, key=lambda name: (loads[name], name))
+        most = max(loads, key=lambda name: (loads[name], name))
+        if least != self.me or most == least:
+            return []
+        high, low = loads[most], loads[least]
+        after = {
+            unit: max(high - _load(view, unit), low + _load(view, unit))
+            for unit in owned.get(most, [])
+            if self.me in self._able(view, unit)
+        }
+        best = min(after, key=lambda unit: (after[unit], unit), default=None)
+        if best is None or after[best] > high - max(1.0, _WORTH * high):
+            return []
+        return list(best)
+
+    def _claim(self, view: View, dpid: int) -> Claim:
+        row: Bridge | None = view.bridges.get(dpid)
+        before = None if row is None else row.generation
+        return Claim(dpid, before, max(before or 0, self._ahead.get(dpid, 0)) + 1)
+
+
+def _owner_of(view: View, dpid: int) -> str:
+    row = view.bridges.get(dpid)
+    return "" if row is None else row.owner
+
+
+def _load(view: View, unit: Unit) -> int:
+    rows = (view.bridges.get(dpid) for dpid in unit)
+    return sum(1 if row is None else max(1, row.load) for row in rows)

@@ -1,0 +1,100 @@
+"""Announcements of applications, made and withdrawn by request.
+
+Where several controllers share a fabric, each has all announcements: a flow may pass bridges of several, and
+a bridge may get another owner. A request has the number of its announcement as its name, which is random
+then, and the time of the day when the announcement ends. Every controller assigns an announcement to the
+flows that it sees itself, ``count`` of them at most.
+
+A request is removed some time after its announcement has ended, which every controller notices by itself: so
+a removed row means nothing. One that is withdrawn says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+
+from fairq_ryu.control.operations.requests import Key, Requests, Unstored
+from fairq_ryu.control.windows.window_controller import WindowController
+from fairq_ryu.fabric.deadlines.announcements import Entry
+from fairq_ryu.fabric.deadlines.request import Request
+
+INTERVAL = 5.0
+"""Seconds between two looks for requests that may be removed."""
+# So long after their end they are, seconds. Clocks may differ by less.
+_KEPT = 30.0
+_KIND = "announcement"
+# Numbers are exact in the JSON of every language up to 53 bits.
+_BITS = 48
+
+
+@dataclass(eq=False)
+class Announcing:
+    """Makes and withdraws announcements; ``now`` in seconds of the monotonic clock."""
+
+    windows: WindowController
+    requests: Requests
+    log: logging.Logger
+
+    def __post_init__(self) -> None:
+        """Follow the requests of all controllers."""
+        if self.requests.shared:
+            self.requests.follow(_KIND, self._requested)
+
+    def announce(self, wanted: Request, now: float) -> Entry:
+        """An application announces a flow. Other greenlets may run before it counts. Raises
+        :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
+        :class:`~fairq_ryu.control.operations.requests.Unstored`.
+        """
+        if not self.requests.shared:
+            return self.windows.announce(wanted, now)
+        self.windows.announcements.check_room(wanted, now)
+        number = secrets.randbits(_BITS) + 1
+        value = asdict(wanted) | {"until": round(time.time() + wanted.ttl, 3)}
+        self.requests.store({Key(_KIND, str(number)): value})
+        try:
+            return self.windows.announcements.get(number, now)
+        except KeyError:
+            raise Unstored("the announcement has just been withdrawn: ask again") from None
+
+    def withdraw(self, number: int, now: float) -> None:
+        """Withdraw an announcement. Raises KeyError if there is none with this number, or
+        :class:`~fairq_ryu.control.operations.requests.Unstored`.
+        """
+        if not self.requests.shared:
+            self.windows.withdraw(number, now)
+            return
+        self.windows.announcements.get(number, now)
+        until = (self.requests.get(_KIND, str(number)) or {}).get("until", time.time())
+        self.requests.store({Key(_KIND, str(number)): {"withdrawn": True, "until": until}})
+
+    def remove_ended(self) -> None:
+        """Remove the requests whose announcements have ended a while ago."""
+        today = time.time()
+        over = [name for name, value in self.requests.of(_KIND).items() if value["until"] + _KEPT < today]
+        if not over:
+            return
+        with contextlib.suppress(Unstored):  # then at the next look
+            self.requests.store({Key(_KIND, name): None for name in over})
+
+    def _requested(self, names: Iterable[str]) -> None:
+        wanted, now, today = self.requests.of(_KIND), time.monotonic(), time.time()
+        for name in sorted(names):
+            value = wanted.get(name)
+            if value is None:
+                continue
+            fields = {key: each for key, each in value.items() if key not in ("until", "withdrawn")}
+            ttl = min(value["until"] - today, fields.get("ttl", 0.0))
+            try:
+                if value.get("withdrawn"):
+                    self.windows.withdraw(int(name), now)
+                elif ttl > 0:
+                    self.windows.announce(Request(**{**fields, "ttl": ttl}), now, int(name))
+            except KeyError:
+                continue  # it has ended
+            except ValueError as error:
+                self.log.warning("announcement %s of another controller: %s", name, error)

@@ -1,0 +1,118 @@
+"""What requests have changed in a running controller, as values by kind and key, and who carries it out.
+
+A controller alone keeps them in memory. Where several share a fabric, they are in the database between them:
+:meth:`Requests.store` returns when they are there, and every controller carries out what it finds there,
+whoever was asked, and whichever bridges it owns later.
+
+A value is whatever JSON has. None in place of a value removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fairq_ryu.cluster.view import Texts
+
+LOG = logging.getLogger(__name__)
+
+
+class Key(NamedTuple):
+    """What a request is about: ``name`` is unique among those of its ``kind``."""
+
+    kind: str
+    name: str = ""
+
+
+Values = Mapping[Key, Any]
+Store = Callable[[Texts, Texts], bool | None]
+"""Stores texts, provided that others are as expected. Returns whether they are stored; False: others were not
+as expected, None: the database cannot be reached
+"""
+
+
+class Unstored(Exception):
+    """The change is not known to be stored; other controllers may carry it out or not."""
+
+
+class Requests:
+    """All requests. ``elsewhere``: what stores them; None: they are kept here."""
+
+    def __init__(self, elsewhere: Store | None = None) -> None:
+        self._elsewhere = elsewhere
+        self._values: dict[Key, Any] = {}
+        self._handlers: dict[str, Callable[[set[str]], None]] = {}
+
+    @property
+    def shared(self) -> bool:
+        """Whether other controllers carry them out as well."""
+        return self._elsewhere is not None
+
+    def follow(self, kind: str, handler: Callable[[set[str]], None]) -> None:
+        """Let ``handler`` carry out requests of a kind; it is called with the names of those that have
+        changed.
+        """
+        self._handlers[kind] = handler
+
+    def of(self, kind: str) -> dict[str, Any]:
+        """All values of a kind, by name."""
+        return {key.name: value for key, value in self._values.items() if key.kind == kind}
+
+    def get(self, kind: str, name: str = "") -> Any:
+        """One value; None: there is none."""
+        return self._values.get(Key(kind, name))
+
+    def store(self, changes: Values, expected: Values | None = None) -> bool:
+        """Store all changes or none, and have them carried out here. Returns False, and changes nothing, if
+        one of the ``expected`` values is another. Raises :class:`Unstored`.
+        """
+        if self._elsewhere is None:
+            if any(self._values.get(key) != value for key, value in (expected or {}).items()):
+                return False
+            self.found({key: _text(value) for key, value in changes.items()})
+            return True
+        stored = self._elsewhere(_texts(changes), _texts(expected or {}))
+        if stored is None:
+            raise Unstored(
+                "the database of the controllers does not answer, and the change may be stored or not: see "
+                "whether its servers run, and ask again"
+            )
+        return stored
+
+    def found(self, changes: Texts) -> None:
+        """These are stored from now on: carry them out."""
+        changed: dict[str, set[str]] = {}
+        for (kind, name), text in changes.items():
+            key = Key(kind, name)
+            value = None if text is None else _read(text)
+            if self._values.get(key) != value:
+                changed.setdefault(kind, set()).add(name)
+            if value is None:
+                self._values.pop(key, None)
+            else:
+                self._values[key] = value
+        for kind, names in changed.items():
+            handler = self._handlers.get(kind)
+            if handler is None:
+                continue
+            try:
+                handler(names)
+            except Exception:  # whatever stands in the database, the others are carried out
+                LOG.exception("requests of kind %s cannot be carried out: %s", kind, ", ".join(sorted(names)))
+
+
+def _texts(values: Values) -> Texts:
+    return {key: _text(value) for key, value in values.items()}
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True)
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None  # people may write into the database as well

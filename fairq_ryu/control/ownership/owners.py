@@ -1,0 +1,230 @@
+"""A controller among others: it says that it lives, claims bridges, and uses those that are its own.
+
+One greenlet (:meth:`Owners.run`) talks to the database. What it learns there goes to the switches as roles
+(:mod:`~fairq_ryu.control.ownership.roles`); what the switches confirm goes to the rooms below as switches
+that have connected or disconnected.
+
+Without the database a controller goes on with what it has: the switches, not the database, keep out an owner
+whose time is over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ryu.lib import hub
+
+from fairq_ryu.cluster import database as rows
+from fairq_ryu.cluster.database import Database
+from fairq_ryu.cluster.ownership import MISSES, Ownership
+from fairq_ryu.cluster.view import Member, Texts, View
+from fairq_ryu.control.ownership.roles import Roles
+from fairq_ryu.control.sender import Sender
+from fairq_ryu.model import dpid_text
+
+# What is written waits so long at most, seconds.
+_TICK = 0.05
+# So long is tried to store requests, seconds.
+_STORING = 3.0
+# After so many times as many beats as make a controller dead, its row is removed.
+_FORGET = 60
+
+
+def process_id(name: str) -> str:
+    """An ``id`` for this process."""
+    return f"{name}/{os.urandom(4).hex()}"
+
+
+@dataclass(eq=False)
+class Owners:
+    """``member``: this controller, without beat and reach; ``apart``: every bridge may have an owner of its
+    own; ``lease`` of windows, seconds: a dead controller is replaced within it. ``gained`` and ``lost`` are
+    called with a switch, ``dropped`` with the dpid of a bridge that is another's from now on, ``requested``
+    with requests that are to be carried out; ``load``: that of a bridge.
+    """
+
+    database: Database
+    member: Member
+    apart: bool
+    lease: float
+    gained: Callable[[Any], None]
+    lost: Callable[[Any], None]
+    dropped: Callable[[int], None]
+    load: Callable[[int], int]
+    log: logging.Logger
+    requested: Callable[[Texts], None] = lambda _: None
+    view: View = field(default_factory=View, init=False)
+    _beat_at: float = field(default=float("-inf"), init=False)
+    _planned_at: float = field(default=float("-inf"), init=False)
+    _beating: bool = field(default=False, init=False)
+    _claiming: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Nothing is known yet."""
+        # An owner is dead after MISSES + 1 beats at most; the roles, queues and records take the rest.
+        self.beat = self.lease / (2 * (MISSES + 1))
+        self.ownership = Ownership(self.member.id, self.apart, 3 * self.beat)
+        self.roles = Roles(self.gained, self.lost, self.ownership.ahead)
+        self._live: frozenset[str] = frozenset()
+        self._owned: dict[int, int] = {}
+        self._told: set[str] = set()
+
+    # Switches
+
+    def connected(self, datapath: Any) -> None:
+        """The handshake of a switch is complete."""
+        Sender.send(self.roles.connected(datapath))
+
+    def disconnected(self, datapath: Any) -> None:
+        """The connection of a switch has ended."""
+        self.roles.disconnected(datapath)
+
+    def role_reply(self, message: Any) -> None:
+        """A switch has told our role."""
+        Sender.send(self.roles.replied(message))
+
+    def refused(self, message: Any) -> bool:
+        """A switch has refused a message. Returns whether it was about roles."""
+        answer = self.roles.refused(message)
+        Sender.send(answer or [])
+        return answer is not None
+
+    # The database
+
+    def run(self) -> None:
+        """The greenlet; it does not return."""
+        while True:
+            try:
+                self._step(time.monotonic())
+                self.database.wait(_TICK)
+            except Exception:
+                self.log.exception("cluster: trying again")
+                hub.sleep(1.0)
+
+    def _step(self, now: float) -> None:
+        changed = self.database.step()
+        if changed:
+            self.view = self.database.view()
+            self._decided()
+        requests = self.database.take_requests()
+        if requests:
+            self.requested(requests)
+        self.database.work()
+        if not self._beating and now - self._beat_at >= self.beat:
+            self._beating, self._beat_at = True, now
+            me = self.member._replace(reach=self.roles.reach())
+            loads = {dpid: self.load(dpid) for dpid in self._owned}
+            self.database.write(rows.beat(me, loads), self._beaten)
+        if changed or now - self._planned_at >= self.beat:
+            self._planned_at = now
+            self._claim(now)
+
+    def store(self, changes: Texts, expected: Texts) -> bool | None:
+        """Store requests for all controllers, as :data:`~fairq_ryu.control.operations.requests.Store` says.
+        Other greenlets run meanwhile.
+        """
+        over = hub.Event()
+        found: list[bool] = []
+
+        def done(stored: bool) -> None:
+            found.append(stored)
+            over.set()
+
+        # With something expected, a second attempt would find the first one's values.
+        seconds = 0.0 if expected else _STORING
+        self.database.write(rows.put(changes, expected), done, seconds)
+        over.wait(2 * _STORING)
+        if not found or (not found[0] and not (expected and self.database.connected)):
+            return None
+        return found[0]
+
+    def _beaten(self, _: bool) -> None:
+        self._beating = False
+
+    def _claim(self, now: float) -> None:
+        claims = self.ownership.plan(self.view, now)
+        self._note_live()
+        if claims and not self._claiming:
+            self._claiming = True
+            self.database.write(rows.claim(claims, self.member.id), self._claimed)
+
+    def _claimed(self, _: bool) -> None:
+        # What has become of it is in the rows.
+        self._claiming = False
+
+    def _decided(self) -> None:
+        owned = self.view.owned(self.member.id)
+        for dpid in owned.keys() - self._owned.keys():
+            self.log.info("bridge %s: owned, generation %d", dpid_text(dpid), owned[dpid])
+        for dpid in self._owned.keys() - owned.keys():
+            row = self.view.bridges.get(dpid)
+            by = "nobody" if row is None else self.name(row.owner)
+            self.log.info("bridge %s: not owned any more, but by %s", dpid_text(dpid), by)
+        dropped, self._owned = self._owned.keys() - owned.keys(), owned
+        known = {dpid: row.generation for dpid, row in self.view.bridges.items()}
+        Sender.send(self.roles.decided(owned, known))
+        for dpid in dropped:
+            self.dropped(dpid)
+        others = [each for each in self.view.members.values() if each.settings != self.member.settings]
+        for other in others:
+            if other.id not in self._told:
+                self._told.add(other.id)
+                self.log.warning(
+                    "cluster: the settings of controller %s are not the same as here", other.name
+                )
+
+    def _note_live(self) -> None:
+        live = self.ownership.live
+        for each in sorted(live - self._live - {self.member.id}):
+            self.log.info("cluster: controller %s is alive", self.name(each))
+        for each in sorted(self._live - live):
+            self.log.warning("cluster: controller %s has gone or is silent", self.name(each))
+        self._live = live
+        for each in self.ownership.silent(_FORGET * MISSES):
+            if each in self.view.members:
+                self.database.write(rows.leave(each, self.view.members[each].beat))
+
+    # What people may read
+
+    def others(self) -> list[tuple[str, str, bool]]:
+        """The other controllers: name, address of their REST interface, and whether they are alive."""
+        me, live = self.member.id, self.ownership.live
+        members = self.view.members.values()
+        return [(each.name, each.rest, each.id in live) for each in members if each.id != me]
+
+    def cluster(self) -> dict[str, Any]:
+        """Controllers and bridges: :class:`fairq_ryu.rest.schema.state.Cluster`."""
+        live, bridges = self.ownership.live, self.view.bridges
+        return {
+            "controller": self.member.name,
+            "database": self.database.connected,
+            "controllers": [
+                {
+                    "name": each.name,
+                    "rest": each.rest,
+                    "alive": each.id in live,
+                    "bridges": len(self.view.owned(each.id)),
+                    "load": sum(bridges[dpid].load for dpid in self.view.owned(each.id)),
+                }
+                for _, each in sorted(self.view.members.items())
+            ],
+            "bridges": [
+                {
+                    "dpid": dpid_text(dpid),
+                    "owner": self.name(row.owner),
+                    "generation": row.generation,
+                    "load": row.load,
+                }
+                for dpid, row in sorted(bridges.items())
+            ],
+        }
+
+    @staticmethod
+    def name(member: str) -> str:
+        """The name of a controller, by its ``id``."""
+        return member.partition("/")[0]

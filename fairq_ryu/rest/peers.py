@@ -1,0 +1,184 @@
+"""The other controllers of the fabric: their REST interfaces are asked, so that each answers for all.
+
+A request goes to the others with the header ``Fairq-Scope: controller``; one that has it is answered for the
+bridges of this controller only, so nobody asks in a circle. A controller that does not answer is named in
+``missing``: what it would have said is not left out without a word.
+
+A change that names a bridge or a port goes to the controller that knows it, with the client's own token: all
+controllers of a fabric have the same.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
+
+from fairq_ryu.control.operations.named_ports import NotHere
+from fairq_ryu.errors import UserError
+from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused
+from fairq_ryu.ryu_compat.runtime import hub
+
+SCOPE = "Fairq-Scope"
+OWN, ELSEWHERE = "controller", "elsewhere"
+"""Values of the header: of a request, that it is for one controller; of a reply, that this one does not know
+the bridge or the port."""
+# A controller that is alive answers within this, seconds.
+_TIMEOUT = 3.0
+_MOST_BYTES = 64 << 20
+
+Rows = list[dict[str, Any]]
+
+
+def refusal(status: HTTPStatus, error: UserError) -> RequestRefused:
+    """The refusal of a request about a bridge or a port, which says if another controller may know it."""
+    headers = {SCOPE: ELSEWHERE} if isinstance(error, NotHere) else {}
+    return RequestRefused(status, f"{error.message}; {error.remedy}", headers)
+
+
+class Peer(NamedTuple):
+    """Another controller, and where its REST interface is. ``silent``: it has gone, or is not heard of."""
+
+    name: str
+    rest: str
+    silent: bool = False
+
+
+class Said(NamedTuple):
+    """What a controller has answered."""
+
+    status: int
+    body: bytes
+    elsewhere: bool
+
+
+class Peers:
+    """Asks the other controllers, which ``listed`` returns. Other greenlets run meanwhile."""
+
+    def __init__(self, listed: Callable[[], Sequence[Peer]]) -> None:
+        self._listed = listed
+
+    def listed(self) -> list[Peer]:
+        """The other controllers, in the order of their names."""
+        return sorted(self._listed())
+
+    def ask_all(self, target: str) -> Iterator[tuple[Peer, Answer | str]]:
+        """The answers of all to ``GET target``, or why there is none, in the order of their names. They are
+        asked at the same time.
+        """
+        found: dict[Peer, Answer | str] = {}
+
+        def ask(peer: Peer) -> None:
+            found[peer] = self.ask(peer, target)
+
+        peers = self.listed()
+        hub.joinall([hub.spawn(ask, peer) for peer in peers])
+        return ((peer, found[peer]) for peer in peers)
+
+    def ask(self, peer: Peer, target: str) -> Answer | str:
+        """The answer of one controller to ``GET target``, or why there is none."""
+        if peer.silent:
+            return "it is silent"
+        try:
+            said = request(peer.rest, "GET", target, {})
+            if said.status != HTTPStatus.OK:
+                return f"it has answered with status {said.status}"
+            answer = json.loads(said.body)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            return f"{peer.rest}: {error}"
+        return answer if isinstance(answer, dict) else f"{peer.rest}: its answer is not an object"
+
+    def pass_on(self, environ: Mapping[str, Any], body: bytes | None, refused: RequestRefused) -> Reply:
+        """Let the controller carry out a change that knows the bridge or port. Raises ``refused`` if none
+        does.
+        """
+        target = quote(environ.get("PATH_INFO", ""))
+        headers = {"Authorization": environ.get("HTTP_AUTHORIZATION", "")}
+        if body is not None:
+            headers["Content-Type"] = JSON
+        missing = []
+        for peer in self.listed():
+            try:
+                if peer.silent:
+                    raise OSError("it is silent")
+                said = request(peer.rest, environ["REQUEST_METHOD"], target, headers, body)
+            except (OSError, http.client.HTTPException) as error:
+                missing.append(f"{peer.name} ({error})")
+                continue
+            if not said.elsewhere:
+                status = HTTPStatus(said.status)
+                kind = JSON if said.status < HTTPStatus.BAD_REQUEST else "application/problem+json"
+                return Reply(status, body=said.body, content_type=kind if said.body else None)
+        if missing:
+            raise RequestRefused(refused.status, f"{refused}; not asked: {', '.join(missing)}")
+        raise refused
+
+
+def request(
+    address: str, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+) -> Said:
+    """One request to a controller, for its own bridges. Raises OSError or HTTPException."""
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+    try:
+        connection.request(method, target, body, {**headers, SCOPE: OWN})
+        answer = connection.getresponse()
+        data = answer.read(_MOST_BYTES)
+        return Said(answer.status, data, answer.headers.get(SCOPE) == ELSEWHERE)
+    finally:
+        connection.close()
+
+
+def rows(name: str) -> Callable[[Sequence[Answer]], Answer]:
+    """Joins answers that have a list of this name."""
+
+    def joined(answers: Sequence[Answer]) -> Answer:
+        return {name: [row for each in answers for row in each[name]]}
+
+    return joined
+
+
+def whole(peers: Peers, path: str, own: Answer, join: Callable[[Sequence[Answer]], Answer]) -> Answer:
+    """The answer for the whole fabric."""
+    answers, missing = [own], []
+    for peer, answer in peers.ask_all(path):
+        if isinstance(answer, str):
+            missing.append({"controller": peer.name, "reason": answer})
+        else:
+            answers.append(answer)
+    return {**join(answers), "missing": missing}
+
+
+def whole_page(
+    peers: Peers, path: str, query: Mapping[str, Any], name: str, own: Callable[[int, int], Answer]
+) -> Answer:
+    """A page of the rows of the whole fabric: first this controller's, then the others' in the order of their
+    names. ``own`` returns the rows of this one, by limit and offset.
+    """
+    limit, offset = query["limit"], query["offset"]
+    found: Rows = []
+    total, missing = 0, []
+
+    def add(answer: Answer) -> None:
+        nonlocal total
+        found.extend(answer[name])
+        total += answer["total"]
+
+    def rest() -> tuple[int, int]:
+        return limit - len(found), max(0, offset - total)
+
+    add(own(*rest()))
+    for peer in peers.listed():
+        wanted, skipped = rest()
+        # Its total is needed even if the page is full.
+        part = {**query, "limit": max(1, wanted), "offset": skipped}
+        given = {key: value for key, value in part.items() if value is not None}
+        answer = peers.ask(peer, f"{path}?{urlencode(given)}")
+        if isinstance(answer, str):
+            missing.append({"controller": peer.name, "reason": answer})
+            continue
+        add({**answer, name: answer[name][:wanted]})
+    return {name: found, "total": total, "limit": limit, "offset": offset, "missing": missing}

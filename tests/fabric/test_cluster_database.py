@@ -1,0 +1,274 @@
+"""The database between controllers, as real servers: one, and a Raft cluster of three whose servers are
+killed and stopped. Controllers and switches are simulated; what they have done is checked against two
+invariants: the rules in force at a switch are of at most one owner per generation, and no stored request is
+lost.
+"""
+
+import logging
+import random
+import signal
+import time
+
+import pytest
+
+from fairq_ryu.cluster import database as rows
+from fairq_ryu.cluster.database import Database
+from fairq_ryu.cluster.ownership import Ownership
+from fairq_ryu.cluster.view import TO_AGENT, Claim, Member
+from tests.support.cluster_model import Switch
+from tests.support.ovsdb import Cluster, single
+
+pytestmark = pytest.mark.timeout(300)
+LOG = logging.getLogger("test")
+BEAT = 0.2
+
+
+@pytest.fixture
+def server(tmp_path):
+    made = single(tmp_path)
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path)
+    yield made
+    made.kill()
+
+
+class Client:
+    """A database, stepped until something is so."""
+
+    def __init__(self, remote):
+        self.database = Database(remote, LOG)
+
+    def until(self, condition, seconds=10.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline
+            self.database.step()
+            self.database.work()
+            self.database.wait(0.01)
+
+    def write(self, change, seconds=5.0):
+        found = []
+        self.database.write(change, found.append, seconds)
+        self.until(lambda: found, seconds + 10)
+        return found[0]
+
+    def requests(self):
+        self.database.take_requests()
+        return dict(self.database._requests)
+
+
+def test_rows_are_written_and_read(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.beat(Member("a/1", "a", "http://x:1", "s", reach={1: 3, 2**63: 1}), {}))
+    b.until(lambda: b.database.view().members)
+    assert b.database.view().members == {"a/1": Member("a/1", "a", "http://x:1", "s", 1, {1: 3, 2**63: 1})}
+    assert a.write(rows.claim([Claim(2**63, None, 5)], "a/1"))
+    assert a.write(rows.beat(Member("a/1", reach={}), {2**63: 7, 1: 7}))
+    b.until(lambda: b.database.view().members["a/1"].beat == 2)
+    assert b.database.view().owned("a/1") == {2**63: 5}
+    assert b.database.view().bridges[2**63].load == 7
+    assert b.write(rows.leave("a/1"))
+    assert b.database.view().members == {}
+
+
+def test_of_two_claims_of_one_generation_one_is_accepted(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 1)], "a"))
+    b.until(lambda: b.database.view().bridges)
+    results = []
+    a.database.write(rows.claim([Claim(1, 1, 2)], "a"), results.append)
+    b.database.write(rows.claim([Claim(1, 1, 2), Claim(2, None, 1)], "b"), results.append)
+    for each in (a, b):  # both are sent before one of them has seen the other's
+        each.database.work()
+    a.until(lambda: a.database._running is None)
+    b.until(lambda: b.database._running is None)
+    assert sorted(results) == [False, True]
+    assert (2 in b.database.view().bridges) == (b.database.view().bridges[1].owner == "b")
+
+
+def test_requests_are_stored_together_and_only_as_expected(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.put({("policy", ""): '"sed"', ("tenant", "x"): "1"}, {}))
+    b.until(lambda: len(b.requests()) == 2)
+    assert not b.write(rows.put({("tenant", "x"): "3"}, {("tenant", "x"): "2"}), seconds=0)
+    assert b.write(rows.put({("tenant", "x"): "3", ("policy", ""): None}, {("tenant", "x"): "1"}))
+    assert b.requests() == {("tenant", "x"): "3"}
+    a.until(lambda: a.requests() == {("tenant", "x"): "3"})
+
+
+def test_a_server_that_comes_back_has_everything_and_is_found(server):
+    a = Client(server.remote)
+    assert a.write(rows.put({("tenant", "x"): "1", ("tenant", "y"): "1"}, {}))
+    server.kill()
+    a.until(lambda: not a.database.connected)
+    assert not a.write(rows.put({("tenant", "x"): "2"}, {}), seconds=0.5)
+    server.start()
+    assert a.write(rows.put({("tenant", "y"): None}, {}))
+    assert a.requests() == {("tenant", "x"): "1"}
+
+
+class Controller:
+    """One of several in this process: it beats, claims, sends rules and stores requests."""
+
+    def __init__(self, name, remote, switches):
+        self.name, self.remote, self.switches = name, remote, switches
+        self.paused = self.isolated = False
+        self.process = 0
+        self.database = None
+        self.stored, self.tried = 0, 0  # the value of its own request: what is confirmed, what is on its way
+        self.born()
+
+    def born(self):
+        if self.database is not None:
+            self.database.close()
+        self.process += 1
+        self.id = f"{self.name}/{self.process}"
+        self.database = Database(self.remote, LOG)
+        self.ownership = Ownership(self.id, True, 3 * BEAT)
+        self.beat_at, self.beating, self.claiming, self.storing = 0.0, False, False, False
+        self.held, self.owned = {}, {}
+        for switch in self.switches.values():
+            switch.master = None if switch.master is self else switch.master
+
+    def step(self, now):
+        if self.paused:
+            return
+        if not self.isolated:
+            self._talk(now)
+        for dpid in [dpid for dpid, generation in self.held.items() if self.owned.get(dpid) != generation]:
+            del self.held[dpid]
+        for dpid, generation in self.owned.items():
+            switch = self.switches[dpid]
+            if (dpid not in self.held or switch.master is not self) and switch.role(self, generation):
+                self.held[dpid] = generation
+            if dpid in self.held:
+                switch.rule(self, generation)
+
+    def _talk(self, now):
+        database = self.database
+        database.step()
+        self.owned = database.view().owned(self.id)
+        if not self.beating and now - self.beat_at >= BEAT:
+            self.beat_at, self.beating = now, True
+            member = Member(self.id, self.name, reach=dict.fromkeys(self.switches, TO_AGENT))
+            database.write(rows.beat(member, {}), lambda _: setattr(self, "beating", False))
+        claims = self.ownership.plan(database.view(), now)
+        if claims and not self.claiming:
+            self.claiming = True
+            database.write(rows.claim(claims, self.id), lambda _: setattr(self, "claiming", False))
+        if not self.storing and database.connected:
+            self.storing = True
+            self.tried += 1
+            database.write(rows.put({("count", self.name): str(self.tried)}, {}), self._stored, 1.0)
+        database.work()
+
+    def _stored(self, done):
+        self.storing = False
+        if done:
+            self.stored = self.tried
+
+
+class Watch:
+    """Follows the owners of each generation."""
+
+    def __init__(self, remote):
+        self.database, self.owners = Database(remote, LOG), {}
+
+    def look(self):
+        self.database.step()
+        for dpid, row in self.database.view().bridges.items():
+            before = self.owners.setdefault((dpid, row.generation), row.owner)
+            assert before == row.owner, "a generation has two owners"
+
+
+class History:
+    """Three controllers and a cluster of three servers, for some seconds with faults."""
+
+    def __init__(self, cluster, seed):
+        self.cluster, self.random = cluster, random.Random(seed)
+        self.switches = {dpid: Switch(dpid) for dpid in range(1, 7)}
+        self.controllers = [Controller(name, cluster.remote, self.switches) for name in "abc"]
+        self.watch = Watch(cluster.remote)
+
+    def run(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for each in self.controllers:
+                each.step(time.monotonic())
+            self.watch.look()
+            time.sleep(0.01)
+
+    def fault(self):
+        kind = self.random.choice(("kill leader", "stop server", "pause", "isolate", "restart", "switch"))
+        chosen = self.random.choice(self.controllers)
+        if kind == "kill leader":
+            leader = self.cluster.leader()
+            leader.kill()
+            self.run(self.random.uniform(1, 4))
+            leader.start()
+        elif kind == "stop server":
+            server = self.random.choice(self.cluster.servers)
+            server.signal(signal.SIGSTOP)
+            self.run(self.random.uniform(1, 5))
+            server.signal(signal.SIGCONT)
+        elif kind == "switch":
+            switch = self.random.choice(list(self.switches.values()))
+            switch.restart()
+            for each in self.controllers:
+                each.held.pop(switch.dpid, None)
+        elif kind == "restart":
+            chosen.born()
+        else:
+            what = "paused" if kind == "pause" else "isolated"
+            setattr(chosen, what, True)
+            self.run(self.random.uniform(0.5, 4))
+            setattr(chosen, what, False)
+        self.run(self.random.uniform(0.2, 2))
+
+    def check(self):
+        for switch in self.switches.values():
+            of = {}
+            before = (-1, 0)
+            for (owner, generation, current), life in zip(switch.rules, switch.lives, strict=True):
+                assert of.setdefault(generation, owner) == owner, "two owners' rules of one generation"
+                assert generation == current
+                assert (life, generation) >= before, "a rule of an earlier owner after one of a later"
+                assert self.watch.owners.get((switch.dpid, generation), owner) == owner
+                before = life, generation
+
+    def settled(self):
+        view = self.watch.database.view()
+        masters = {dpid: getattr(switch.master, "id", None) for dpid, switch in self.switches.items()}
+        owners = {dpid: row.owner for dpid, row in view.bridges.items()}
+        counts = [len(view.owned(each.id)) for each in self.controllers]
+        return masters == owners and max(counts) - min(counts) <= 1
+
+    def stored(self):
+        """Whether the cluster has what it has confirmed, or something later."""
+        reader = Client(self.cluster.remote)
+        reader.until(lambda: reader.database.filled)
+        found = reader.requests()
+        reader.database.close()
+        for each in self.controllers:
+            assert each.stored > 0
+            assert each.stored <= int(found["count", each.name]) <= each.tried, "a stored request is lost"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_history_with_faults_of_controllers_and_servers(cluster, seed):
+    history = History(cluster, seed)
+    history.run(3)
+    for _ in range(8):
+        history.fault()
+        history.check()
+    deadline = time.monotonic() + 60
+    while not history.settled():
+        assert time.monotonic() < deadline, (history.watch.database.view(), history.switches)
+        history.run(0.5)
+    history.check()
+    history.stored()

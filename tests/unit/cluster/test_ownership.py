@@ -1,0 +1,211 @@
+"""Who owns which bridge: single decisions. Histories with faults are in test_histories.py."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairq_ryu.cluster.ownership import MISSES, SETTLE, Ownership
+from fairq_ryu.cluster.view import TO_AGENT, TO_BRIDGE, Bridge, Claim, Member, View
+
+BOTH = TO_BRIDGE | TO_AGENT
+
+
+def member(name, beat=10, reach=()):
+    return Member(
+        name,
+        name,
+        beat=beat,
+        reach=dict(reach) if isinstance(reach, dict) else dict.fromkeys(reach, TO_AGENT),
+    )
+
+
+def view(members, **bridges):
+    rows = {
+        int(name[1:]): Bridge(owner, generation, load) for name, (owner, generation, load) in bridges.items()
+    }
+    return View({each.id: each for each in members}, rows)
+
+
+class Ownerships:
+    """A controller that has been running for some beats, ``a``."""
+
+    def __init__(self, apart=True):
+        self.ownership = Ownership("a", apart, 100.0)
+        self.beat = 0
+        self.now = 0.0
+
+    def plan(self, others, mine=(), beats=1, moves=True, seconds=0.25, **bridges):
+        """Let beats pass; the others beat as well if ``moves``. Returns the last plan."""
+        found = []
+        for _ in range(beats):
+            self.beat += 1
+            self.now += seconds
+            there = [each._replace(beat=each.beat + self.beat * moves) for each in others]
+            mine_now = member("a", self.beat, mine)
+            found = self.ownership.plan(view([mine_now, *there], **bridges), self.now)
+        return found
+
+
+def test_a_controller_alone_claims_all_that_it_reaches():
+    own = Ownerships()
+    # Others may be starting, too, and its agents may be connecting to them.
+    assert own.plan([], mine=(1, 2), beats=MISSES) == []
+    assert own.plan([], mine=(1, 2)) == [Claim(1, None, 1), Claim(2, None, 1)]
+
+
+def test_a_bridge_is_not_claimed_before_the_other_controllers_may_have_it():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=20, b1=("a", 1, 1))
+    assert own.plan([], mine=(1, 2), beats=MISSES, b1=("a", 1, 1)) == []
+    assert own.plan([], mine=(1, 2), b1=("a", 1, 1)) == [Claim(2, None, 1)]
+
+
+def test_nothing_is_claimed_before_the_own_row_is_there():
+    assert Ownership("a", True, 1.0).plan(view([member("b", 5, (1,))]), 0.0) == []
+
+
+def test_two_share_what_nobody_owns_and_each_claims_its_own():
+    own = Ownerships()
+    other = member("b", reach=(1, 2, 3, 4))
+    own.plan([other], mine=(1, 2, 3, 4), beats=MISSES)
+    claims = own.plan([other], mine=(1, 2, 3, 4))
+    assert [each.dpid for each in claims] == [1, 3]
+
+
+def test_a_bridge_that_only_another_reaches_is_not_claimed():
+    own = Ownerships()
+    assert own.plan([member("b", reach=(1,))], beats=5) == []
+
+
+def test_the_owner_keeps_its_bridges_while_it_beats():
+    own = Ownerships()
+    assert own.plan([member("b", reach=(1,))], mine=(1,), beats=50, b1=("b", 7, 1)) == []
+
+
+def test_a_silent_owner_is_dead_after_so_many_own_beats_and_not_before():
+    own = Ownerships()
+    other = member("b", reach=(1,))
+    own.plan([other], mine=(1,), beats=5, b1=("b", 7, 1))
+    assert own.plan([other._replace(beat=99)], mine=(1,), beats=MISSES, moves=False, b1=("b", 7, 1)) == []
+    claims = own.plan([other._replace(beat=99)], mine=(1,), moves=False, b1=("b", 7, 1))
+    assert claims == [Claim(1, 7, 8)]
+
+
+def test_nobody_is_dead_while_the_database_confirms_nothing():
+    own = Ownerships()
+    other = member("b", reach=(1,))
+    own.plan([other], mine=(1,), beats=5, b1=("b", 7, 1))
+    rows = view([member("a", own.beat, (1,)), other._replace(beat=99)], b1=("b", 7, 1))
+    for second in range(600):
+        assert own.ownership.plan(rows, own.now + second) == []
+
+
+def test_after_a_pause_of_its_own_counting_starts_anew():
+    own = Ownerships()
+    own.ownership.pause = 1.0
+    other = member("b", reach=(1,))._replace(beat=99)
+    own.plan([other], mine=(1,), beats=MISSES, moves=False, b1=("b", 7, 1))
+    # Without the pause, the next beat would be the last.
+    assert own.plan([other], mine=(1,), moves=False, seconds=5.0, b1=("b", 7, 1)) == []
+    assert own.plan([other], mine=(1,), beats=MISSES - 1, moves=False, b1=("b", 7, 1)) == []
+    assert own.plan([other], mine=(1,), moves=False, b1=("b", 7, 1)) == [Claim(1, 7, 8)]
+
+
+def test_an_owner_whose_process_has_no_row_is_dead_at_once():
+    own = Ownerships()
+    assert own.plan([], mine=(1,), beats=3, b1=("a/before", 7, 1)) == [Claim(1, 7, 8)]
+
+
+def test_an_owner_that_has_lost_the_switch_is_replaced_but_not_at_once():
+    own = Ownerships()
+    lost = member("b")
+    assert own.plan([lost], mine=(1,), beats=MISSES, b1=("b", 7, 1)) == []
+    assert own.plan([lost], mine=(1,), beats=MISSES, b1=("b", 7, 1)) == [Claim(1, 7, 8)]
+
+
+def test_a_switch_that_nobody_reaches_stays_where_it_is():
+    own = Ownerships()
+    assert own.plan([member("b")], beats=50, b1=("b", 7, 1)) == []
+
+
+def test_more_connections_count_more():
+    own = Ownerships()
+    other = member("b", reach={1: BOTH})
+    assert own.plan([other], mine={1: TO_AGENT}, beats=50) == []
+
+
+def test_connected_bridges_have_one_owner_unless_they_are_apart():
+    reach = {1: BOTH, 2: BOTH, 3: TO_AGENT}
+    for apart, mine in ((False, [1, 2]), (True, [1, 3])):
+        own = Ownerships(apart)
+        other = member("b", reach=reach)
+        own.plan([other], mine=reach, beats=MISSES)
+        assert [each.dpid for each in own.plan([other], mine=reach)] == mine
+
+
+def test_a_bridge_that_joins_a_unit_gets_its_owner():
+    reach = {1: BOTH, 2: BOTH}
+    own = Ownerships(apart=False)
+    other = member("b", reach=reach)
+    assert own.plan([other], mine=reach, beats=9, b1=("b", 3, 100)) == []
+    assert own.plan([other], mine=reach, b1=("a", 4, 100)) == [Claim(2, None, 1)]
+
+
+def test_one_bridge_moves_for_balance_and_not_before_all_is_quiet():
+    rows = {"b1": ("b", 1, 5), "b2": ("b", 1, 5), "b3": ("b", 1, 5)}
+    own = Ownerships()
+    other = member("b", reach=(1, 2, 3))
+    quiet = int(SETTLE / 0.25)
+    assert own.plan([other], mine=(1, 2, 3), beats=quiet, **rows) == []
+    assert own.plan([other], mine=(1, 2, 3), **rows) == [Claim(1, 1, 2)]
+    rows["b1"] = ("a", 2, 5)
+    assert own.plan([other], mine=(1, 2, 3), beats=100, **rows) == []  # two and one is even enough
+
+
+def test_a_move_that_gains_little_is_not_made():
+    own = Ownerships()
+    rows = {"b1": ("b", 1, 100), "b2": ("b", 1, 9), "b3": ("a", 1, 95)}
+    assert own.plan([member("b", reach=(1, 2, 3))], mine=(1, 2, 3), beats=100, **rows) == []
+
+
+def test_a_switch_that_knows_a_later_generation_is_claimed_with_one_later_still():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=3)
+    own.ownership.ahead(1, 57)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == [Claim(1, 1, 58)]
+    assert own.plan([], mine=(1,), b1=("a", 58, 1)) == []
+
+
+loads = st.lists(st.integers(1, 50), min_size=1, max_size=12)
+
+
+@given(loads, st.integers(1, 4), st.data())
+def test_balancing_ends_and_the_larger_load_only_shrinks(weights, number, data):
+    """Moves are carried out one after the other, whoever is to make them."""
+    names = "abcd"[:number]
+    everything = tuple(range(1, len(weights) + 1))
+    rows = {f"b{i}": (data.draw(st.sampled_from(names)), 1, load) for i, load in enumerate(weights, 1)}
+    most = max(_sums(rows, names))
+    for _ in range(200):
+        claims = [(name, claim) for name in names for claim in _settled_plan(name, names, everything, rows)]
+        assert len(claims) <= 1
+        if not claims:
+            break
+        name, claim = claims[0]
+        rows[f"b{claim.dpid}"] = (name, claim.generation, rows[f"b{claim.dpid}"][2])
+        assert max(_sums(rows, names)) <= most
+        most = max(_sums(rows, names))
+    else:
+        raise AssertionError("bridges move for ever")
+
+
+def _sums(rows, names):
+    return [sum(load for owner, _, load in rows.values() if owner == name) for name in names]
+
+
+def _settled_plan(me, names, everything, rows):
+    ownership = Ownership(me, True, 100.0)
+    found = []
+    for beat in range(1, 4):
+        now = (beat - 1) * 2 * SETTLE
+        found = ownership.plan(view([member(name, beat, everything) for name in names], **rows), now)
+    return found

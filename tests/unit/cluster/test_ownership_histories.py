@@ -1,0 +1,117 @@
+"""Histories with faults, checked as those of databases are: partitions, pauses, skewed clocks, restarts."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairq_ryu.cluster.ownership import MISSES, SETTLE
+from tests.support.cluster_model import BEAT, World
+
+# The lease of windows by default, seconds.
+LEASE = 2.0
+
+who = st.integers(0, 3)
+dpids = st.integers(1, 5)
+faults = st.one_of(
+    st.tuples(st.sampled_from(["isolate", "join", "pause", "resume", "kill", "start"]), who, st.just(0)),
+    st.tuples(st.sampled_from(["cut", "mend"]), who, dpids),
+    st.tuples(st.just("restart"), st.just(0), dpids),
+    st.tuples(st.sampled_from(["stop database", "start database"]), st.just(0), st.just(0)),
+    st.tuples(st.just("lag"), who, st.integers(0, 5)),
+)
+histories = st.lists(st.tuples(faults, st.floats(0.05, 2.5)), max_size=25)
+
+
+def happen(world, fault):
+    kind, number, argument = fault
+    controller = world.controllers[number % len(world.controllers)]
+    dpid = 1 + argument % len(world.switches)
+    if kind in ("isolate", "join"):
+        controller.isolated = kind == "isolate"
+    elif kind in ("pause", "resume"):
+        controller.paused = kind == "pause"
+    elif kind == "kill":
+        controller.kill()
+    elif kind == "start" and not controller.alive:
+        controller.alive = True
+        controller.born()
+    elif kind == "cut":
+        controller.cut.add(dpid)
+        controller.held.pop(dpid, None)
+        switch = world.switches[dpid]
+        switch.master = None if switch.master is controller else switch.master
+    elif kind == "mend":
+        controller.cut.discard(dpid)
+    elif kind == "restart":
+        world.switches[dpid].restart()
+        for each in world.controllers:
+            each.held.pop(dpid, None)
+    elif kind.endswith("database"):
+        world.up = kind.startswith("start")
+    elif kind == "lag":
+        controller.lag = argument
+
+
+@settings(max_examples=150, deadline=None)
+@given(histories, st.lists(st.floats(0.5, 2.0), min_size=1, max_size=4), st.integers(1, 5))
+def test_every_history_keeps_the_invariants_and_ends_well(history, rates, switches):
+    world = World(rates, switches)
+    for fault, seconds in history:
+        happen(world, fault)
+        world.run(seconds)
+        world.check()
+    world.heal()
+    # Every controller notices the dead after MISSES of the slowest beats; then one bridge after the other.
+    world.run(10 + (switches + 2) * 2 * SETTLE)
+    world.check()
+    world.settled()
+
+
+def test_a_dead_controller_is_replaced_within_a_lease():
+    world = World([1.0, 1.0], 4)
+    world.run(20)
+    world.settled()
+    dead, heir = world.controllers
+    dead.kill()
+    world.run(LEASE)
+    assert {row.owner for row in world.bridges.values()} == {heir.id}
+    assert all(switch.master is heir for switch in world.switches.values())
+    assert (MISSES + 2) * BEAT < LEASE
+    world.check()
+
+
+def test_an_owner_that_wakes_up_is_refused_by_every_switch():
+    world = World([1.0, 1.0], 4)
+    world.run(20)
+    sleeper, heir = world.controllers
+    sleeper.paused = True
+    world.run(5)
+    had = {dpid: list(switch.rules) for dpid, switch in world.switches.items()}
+    sleeper.paused, sleeper.isolated = False, True  # it believes what it saw last
+    heir.paused = True
+    assert sleeper.seen.owned(sleeper.id)
+    world.run(5)
+    assert {dpid: switch.rules for dpid, switch in world.switches.items()} == had
+
+
+def test_a_database_that_stops_moves_nothing():
+    world = World([1.0, 0.5, 2.0], 5)
+    world.run(40)
+    before = dict(world.bridges)
+    world.up = False
+    world.run(30)
+    world.up = True
+    world.run(10)
+    assert world.bridges == before
+
+
+def test_a_database_that_is_made_anew_gets_ahead_of_the_switches():
+    world = World([1.0], 1)
+    world.run(3)
+    (controller,), switch = world.controllers, world.switches[1]
+    switch.generation, switch.master = 57, None
+    controller.held.clear()
+    world.run(3)
+    assert switch.master is None  # refused, until the controller has asked for the generation
+    controller.ownership.ahead(1, 57)
+    world.run(3)
+    assert switch.master is controller and switch.generation == 58

@@ -1,0 +1,177 @@
+"""Two controllers with one database: what is asked of one, both carry out, and a third that starts later."""
+
+import time
+
+import pytest
+
+from fairq_ryu.control.operations.announcing import Announcing
+from fairq_ryu.control.operations.requests import Key, Requests
+from fairq_ryu.errors import UserError
+from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.model import PortKey, PortMode
+from tests.support.restsite import RestSite
+
+WANTED = Request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
+
+
+class Database:
+    """What all have stored; the next ``conflicts`` attempts come too late."""
+
+    def __init__(self):
+        self.texts, self.members, self.conflicts = {}, [], []
+
+    def member(self):
+        requests = Requests(self.store)
+        self.members.append(requests)
+        return requests
+
+    def store(self, changes, expected):
+        if self.conflicts:
+            self.store(self.conflicts.pop(), {})
+        if any(self.texts.get(key) != value for key, value in expected.items()):
+            return False
+        for key, value in changes.items():
+            self.texts[key] = value
+            if value is None:
+                del self.texts[key]
+        for each in self.members:
+            each.found(changes)
+        return True
+
+
+class Two:
+    def __init__(self):
+        self.database = Database()
+        self.one, self.other = self.site(), self.site()
+
+    def site(self):
+        made = RestSite(policy="sed", requests=self.database.member())
+        made.requests.found(self.database.texts)
+        return made
+
+    def all(self):
+        return (self.one, self.other, self.site())
+
+
+@pytest.fixture
+def two():
+    return Two()
+
+
+def test_the_policy_and_parameters_of_each(two):
+    one, other = two.one.service.policy, two.other.service.policy
+    one.change("fairq", {})
+    other.change(None, {"alpha": 0.25} if _has(other, "alpha") else {})
+    one.change("sed", {"margin": 0.8})
+    other.change(None, {"threshold": 0.5})
+    for site in two.all():
+        found = site.service.policy.policy()
+        values = {each["name"]: each["value"] for each in found["parameters"]}
+        assert (found["policy"], values["margin"], values["threshold"]) == ("sed", 0.8, 0.5)
+        assert site.windows.engine.policy.name == "sed"
+
+
+def _has(view, name):
+    return any(each["name"] == name for each in view.policy()["parameters"])
+
+
+def test_a_wrong_value_is_stored_nowhere(two):
+    with pytest.raises(UserError):
+        two.one.service.policy.change("sed", {"margin": 7})
+    with pytest.raises(UserError):
+        two.one.service.policy.change("no-such-policy", {})
+    assert two.database.texts == {}
+
+
+def test_what_one_cannot_carry_out_stays_as_it_was(two):
+    two.database.store({("parameter", "sed.margin"): "7", ("policy", ""): '"no-such-policy"'}, {})
+    for site in (two.one, two.other):
+        assert site.service.policy.policy()["policy"] == "sed"
+    two.one.service.policy.change("sed", {"margin": 0.8})
+    assert two.other.service.policy.policy()["policy"] == "sed"
+
+
+def test_tenants(two):
+    assert two.one.service.tenants.put("red", ["10.0.1.0/24"], 3)
+    assert two.other.service.tenants.put("blue", ["10.0.2.0/24"], 1)
+    assert not two.other.service.tenants.put("red", ["10.0.1.0/24"], 5)
+    with pytest.raises(UserError, match="both have"):
+        two.other.service.tenants.put("green", ["10.0.2.0/24"], 1)
+    assert two.one.service.tenants.remove("blue") and not two.one.service.tenants.remove("blue")
+    for site in two.all():
+        named = [(each.name, each.weight) for each in site.windows.tenants.tenants()]
+        assert named == [("red", 5)]
+
+
+def test_of_two_tenants_that_are_stored_at_once_all_keep_the_same(two):
+    text = '{"hosts": ["10.0.1.0/24"], "weight": 1}'
+    two.database.store({("tenant", "b"): text, ("tenant", "a"): text}, {})
+    for site in two.all():
+        assert [each.name for each in site.windows.tenants.tenants()] == ["a"]
+
+
+def test_a_disable_of_two_controllers_at_once_has_an_order(two):
+    now = time.monotonic()
+    first = two.other.modes
+    # While one stores its statement, another's is stored: neither is lost.
+    first.disable(None, "2:2", 60.0, now)
+    conflict = dict(two.database.texts)
+    first.enable(None, None, now)
+    two.database.conflicts = [conflict]
+    two.one.modes.disable(None, "2:1", None, now)
+    for site in two.all():
+        for port in (1, 2):
+            assert site.windows.modes.of(PortKey(2, port)) is PortMode.DISABLED
+    two.one.modes.enable(None, None, now)
+    for site in two.all():
+        assert site.windows.modes.of(PortKey(2, 1)) is PortMode.ACT
+        assert not site.windows.modes.disables
+
+
+def test_a_disable_ends_at_its_time_everywhere(two):
+    now = time.monotonic()
+    two.one.modes.disable(None, "2:1", 60.0, now)
+    late = two.site()
+    for site in (two.other, late):
+        assert abs(site.windows.modes.disables.next_end - (now + 60)) < 1
+        site.modes.tick(now + 62)
+        assert site.windows.modes.of(PortKey(2, 1)) is PortMode.ACT
+
+
+def test_far_queues_are_told_to_agents_by_whoever_owns_them_later(two):
+    text = '{"rate": 1250000, "buffer": 0, "share": 0.98}'
+    two.database.store({("far_queue", "0000000000000002 eth0"): text}, {})
+    two.database.store({("far_queue", "0000000000000009 eth1"): "{}"}, {})
+    for site in two.all():
+        orders = site.windows.far_orders
+        assert orders.of(2)["eth0"].rate == 1_250_000
+        assert orders.of(9) == {"eth1": None}
+
+
+def test_announcements_have_one_number_everywhere(two):
+    announcing = Announcing(two.one.windows, two.one.requests, two.one.logger)
+    elsewhere = Announcing(two.other.windows, two.other.requests, two.other.logger)
+    now = time.monotonic()
+    entry = announcing.announce(WANTED, now)
+    assert elsewhere.windows.announcements.get(entry.id, now).request.size == 1000
+    late = two.site()
+    Announcing(late.windows, late.requests, late.logger)
+    elsewhere.withdraw(entry.id, now)
+    for site in (two.one, two.other):
+        with pytest.raises(KeyError):
+            site.windows.announcements.get(entry.id, now)
+    with pytest.raises(KeyError):
+        announcing.withdraw(entry.id, now)
+
+
+def test_the_request_of_an_announcement_is_removed_after_it_has_ended(two, monkeypatch):
+    announcing = Announcing(two.one.windows, two.one.requests, two.one.logger)
+    entry = announcing.announce(WANTED, time.monotonic())
+    announcing.remove_ended()
+    assert two.one.requests.get(*Key("announcement", str(entry.id))) is not None
+    today = time.time()
+    monkeypatch.setattr(time, "time", lambda: today + WANTED.ttl + 31)
+    announcing.remove_ended()
+    assert two.database.texts == {}
+    # Flows that have it keep it.
+    assert two.one.windows.announcements.get(entry.id, time.monotonic()) is entry
