@@ -1,6 +1,6 @@
 """The manual pages have every command, option, setting and unit, and are valid roff."""
 
-from __future__ import argparse
+from __future__ import annotations
 
 import re
 from pathlib import Path
