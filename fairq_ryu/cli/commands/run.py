@@ -19,11 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="list scenarios and policies, and do nothing else"
     )
-    add_experiment(parser)
+    add_experiment(parser, "the order of the policies rotated")
 
 
-def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """Add what names an experiment, its policies and its result."""
+def add_experiment(parser: argparse.ArgumentParser, repeated: str) -> None:
+    """Add what names an experiment, its policies and its result. ``repeated``: what repetitions differ in."""
     parser.add_argument("scenario", nargs="?", help="a scenario's name (incast) or a .toml file")
     parser.add_argument(
         "--policy",
@@ -48,8 +48,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
         type=_repetitions,
         default=1,
         metavar="N",
-        help="repeat the whole run N times, the order of the policies rotated, for means with 95%% confidence"
-        " intervals (default: %(default)s)",
+        help=f"repeat the whole run N times, {repeated}, for means with 95%% confidence intervals (default:"
+        " %(default)s)",
     )
     options.full_option(parser)
 

@@ -65,8 +65,8 @@ def test_it_agrees_with_the_real_network(
 @needs_ns3
 def test_without_windows_it_loses_as_much_as_the_real_network():
     """What mice wait for after that depends on which losses meet, and on timers: that is not compared."""
-    found = simulated("droptail", rounds=4)
-    assert found["mice"]["segments_dropped"] == pytest.approx(1299, rel=WITHIN)
+    found = simulated("droptail")
+    assert found["mice"]["segments_dropped"] == pytest.approx(1299 / 2, rel=WITHIN), "of two volleys in four"
     assert found["queue"]["rounds"]["mean_bytes"] == pytest.approx(115_356, rel=WITHIN)
     assert found["mice"]["rto_timeouts"] > 0 and found["queue"]["rounds"]["acks_rewritten"] == 0
 
