@@ -80,7 +80,7 @@ bpf: ## compile the eBPF objects and the delay line
 
 clean: ## remove what was built here; results/ and the system's packages stay
 	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
-	@rm -rf fairq_ryu/agent/bpf/generated
+	@rm -rf fairq_ryu/agent/bpf/generated simulator/build
 	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
 	@rm -f fairq_ryu/experiments/hostcc/bpf/*.o fairq_ryu/experiments/hostcc/bpf/*.o.tmp
 	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline

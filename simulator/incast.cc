@@ -2,6 +2,7 @@
 #include "incast.h"
 
 #include <algorithm>
+#include <utility>
 #include <sstream>
 
 #include "ns3/inet-socket-address.h"
@@ -16,10 +17,9 @@ namespace
 constexpr uint16_t BULK_PORT = 5001, MICE_PORT = 5002;
 constexpr uint16_t FIRST_ELEPHANT = 10000; /* local port of the first; the others follow */
 constexpr uint32_t CHUNK = 1 << 16;
-constexpr uint32_t REQUEST = 12;     /* bytes, as the generators of the bench */
-constexpr uint64_t LOOK_NS = 10'000; /* whether a round is over */
+constexpr uint32_t REQUEST = 12; /* bytes, as the generators of the bench */
 
-uint64_t Time_()
+uint64_t Clock()
 {
 	return Simulator::Now().GetNanoSeconds();
 }
@@ -73,7 +73,6 @@ void Incast::Run(std::ostream &out)
 	Simulator::Schedule(NanoSeconds(warm), &Incast::Mark, this, "warm");
 	Simulator::Schedule(NanoSeconds(warm + alone), [this] {
 		Mark("begin");
-		rounds_began_ns_ = Time_();
 		NextRound();
 	});
 	Simulator::Run();
@@ -186,7 +185,7 @@ void Incast::BeginRound()
 	std::vector<uint32_t> senders;
 	double at = 0;
 
-	round_began_ns_ = Time_();
+	round_began_ns_ = Clock();
 	rounds_.emplace_back();
 	for (uint32_t copy = 0; copy < order_["mice_per_sender"]; copy++)
 		for (uint32_t sender = 0; sender < order_.senders.size(); sender++)
@@ -198,10 +197,17 @@ void Incast::BeginRound()
 		Mouse &mouse = *rounds_.back().back();
 
 		mouse.sender = sender;
+		mouse.round = rounds_.size();
 		Simulator::Schedule(NanoSeconds(at), [this, &mouse] { OpenMouse(mouse); });
 		at += gap_->GetValue();
 	}
-	Simulator::Schedule(NanoSeconds(at + LOOK_NS), &Incast::EndRound, this);
+	if (senders.empty()) {
+		EndRound();
+		return;
+	}
+	running_ = senders.size();
+	round_ends_ = Simulator::Schedule(NanoSeconds(order_["round_timeout_ns"]),
+					  &Incast::EndRound, this);
 }
 
 void Incast::OpenMouse(Mouse &mouse)
@@ -210,7 +216,7 @@ void Incast::OpenMouse(Mouse &mouse)
 	Address name;
 
 	mouse.client = socket;
-	mouse.begun_ns = Time_();
+	mouse.begun_ns = Clock();
 	mouse.open = true;
 	/* Linux acknowledges the first segments of a connection at once. */
 	socket->SetAttribute("DelAckCount", UintegerValue(1));
@@ -230,30 +236,22 @@ void Incast::MouseData(Mouse &mouse, Ptr<Socket> socket)
 	while (Ptr<Packet> packet = socket->Recv())
 		mouse.received += packet->GetSize();
 	if (mouse.received == order_["mouse_bytes"] && !mouse.ended_ns) {
-		mouse.ended_ns = Time_();
+		mouse.ended_ns = Clock();
 		socket->Close();
+		/* One of an earlier round may be late. */
+		if (mouse.round == rounds_.size() && --running_ == 0 && round_ends_.IsPending()) {
+			round_ends_.Cancel();
+			EndRound();
+		}
 	}
-}
-
-bool Incast::RoundIsOver() const
-{
-	if (Time_() - round_began_ns_ >= order_["round_timeout_ns"])
-		return true;
-	return std::all_of(rounds_.back().begin(), rounds_.back().end(),
-			   [](const auto &mouse) { return mouse->ended_ns; });
 }
 
 /* The next round begins whole intervals after this one. */
 void Incast::EndRound()
 {
-	uint64_t interval = order_["round_interval_ns"], spent, wait;
+	uint64_t interval = order_["round_interval_ns"], spent = Clock() - round_began_ns_;
+	uint64_t wait = std::max<uint64_t>(1, (spent + interval - 1) / interval) * interval - spent;
 
-	if (!RoundIsOver()) {
-		Simulator::Schedule(NanoSeconds(LOOK_NS), &Incast::EndRound, this);
-		return;
-	}
-	spent = Time_() - round_began_ns_;
-	wait = (spent + interval - 1) / interval * interval - spent;
 	Simulator::Schedule(NanoSeconds(wait), [this] {
 		for (auto &mouse : rounds_.back()) {
 			mouse->asking = CountsOf(mouse->client);
@@ -285,7 +283,7 @@ void Incast::Mark(const char *name)
 	std::ostringstream out;
 	const char *comma = "";
 
-	out << "{\"name\":\"" << name << "\",\"clock_ns\":" << Time_() << ",\"elephants\":[";
+	out << "{\"name\":\"" << name << "\",\"clock_ns\":" << Clock() << ",\"elephants\":[";
 	for (const auto &elephant : elephants_) {
 		out << comma << "{\"received\":" << elephant.received
 		    << ",\"counts\":" << Json(CountsOf(elephant.socket)) << "}";

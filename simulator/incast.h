@@ -7,6 +7,7 @@
 #include <ostream>
 #include <vector>
 
+#include "ns3/event-id.h"
 #include "ns3/random-variable-stream.h"
 
 #include "network.h"
@@ -21,10 +22,9 @@ struct Elephant {
 struct Mouse {
 	ns3::Ptr<CountedSocket> client, server;
 	uint64_t begun_ns = 0, ended_ns = 0; /* 0: it has not */
-	uint32_t sender = 0;
+	uint32_t sender = 0, round = 0;
 	uint32_t received = 0, asked = 0;
 	TcpCounts asking, answering;
-
 	bool open = false; /* counts are those of the sockets still */
 };
 
@@ -44,7 +44,6 @@ class Incast
 	void OpenMouse(Mouse &mouse);
 	void MouseData(Mouse &mouse, ns3::Ptr<ns3::Socket> socket);
 	void EndRound();
-	bool RoundIsOver() const;
 	void NextRound();
 	void Mark(const char *name);
 	TcpCounts SenderCounts() const;
@@ -57,7 +56,9 @@ class Incast
 	std::vector<std::vector<std::unique_ptr<Mouse>>> rounds_;
 	std::map<std::pair<uint32_t, uint16_t>, Mouse *>
 		waiting_; /* by sender and port of the client */
-	uint64_t round_began_ns_ = 0, rounds_began_ns_ = 0;
+	uint64_t round_began_ns_ = 0;
+	size_t running_ = 0; /* mice of this round */
+	ns3::EventId round_ends_;
 	std::vector<std::string> marks_;
 };
 

@@ -60,8 +60,10 @@ def full_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def experiment_options(parser: argparse.ArgumentParser) -> None:
-    """Add what commands have that run experiments: --policy, --set, --config-file and --repeat."""
+def experiment_options(parser: argparse.ArgumentParser, repeated: str) -> None:
+    """Add what commands have that run experiments: --policy, --set, --config-file and --repeat.
+    ``repeated``: what repetitions differ in.
+    """
     parser.add_argument(
         "--policy",
         default="droptail,droptail-rto5,fairq",
@@ -85,8 +87,8 @@ def experiment_options(parser: argparse.ArgumentParser) -> None:
         type=_repetitions,
         default=1,
         metavar="N",
-        help="repeat everything N times, the order of the policies rotated, for means with 95%% confidence"
-        " intervals (default: %(default)s)",
+        help=f"repeat everything N times, {repeated}, for means with 95%% confidence intervals (default:"
+        " %(default)s)",
     )
 
 

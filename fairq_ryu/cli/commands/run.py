@@ -18,14 +18,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="list scenarios and policies, and do nothing else"
     )
-    add_experiment(parser)
+    add_experiment(parser, "the order of the policies rotated")
 
 
-def add_experiment(parser: argparse.ArgumentParser) -> None:
-    """Add what names an experiment, its policies and its result."""
+def add_experiment(parser: argparse.ArgumentParser, repeated: str) -> None:
+    """Add what names an experiment, its policies and its result. ``repeated``: what repetitions differ in."""
     parser.add_argument("scenario", nargs="?", help="a scenario's name (incast) or a .toml file")
     parser.add_argument("--out", type=Path, metavar="DIR", help="directory for result.json; must be given")
-    options.experiment_options(parser)
+    options.experiment_options(parser, repeated)
     options.full_option(parser)
 
 

@@ -14,7 +14,7 @@ HELP = "simulate an incast packet by packet, at rates of up to 100 Gbit/s"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    run_command.add_experiment(parser)
+    run_command.add_experiment(parser, "each time with the next seed")
     parser.add_argument(
         "--link-mbit",
         type=_rate,

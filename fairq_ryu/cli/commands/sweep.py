@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="directory of the sweep (default: results/sweep-SCENARIO-SETTINGS); what is there already is not"
         " run again",
     )
-    options.experiment_options(parser)
+    options.experiment_options(parser, "the order of the policies rotated")
 
 
 def run(args: argparse.Namespace) -> int:

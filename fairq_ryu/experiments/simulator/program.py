@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.metadata
 import json
@@ -64,13 +65,16 @@ def built() -> Path:
         return place
     if shutil.which("clang++") is None:
         raise UserError("clang++ is not installed, which compiles the simulator", "run `make setup`")
-    print("fairq simulate: compiling the simulator, once; up to a minute", file=sys.stderr, flush=True)
     BUILT.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=BUILT) as folder:
-        _compile(ns3, Path(folder))
-        place.mkdir(exist_ok=True)
-        # Whole or not at all: another one may run at the same time.
-        os.replace(Path(folder) / "simulate", place / "simulate")
+    with (BUILT / "lock").open("w") as lock:
+        # Several may be started at once, such as tests.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (place / "simulate").is_file():
+            print("fairq simulate: compiling the simulator, once", file=sys.stderr, flush=True)
+            with tempfile.TemporaryDirectory(dir=BUILT) as folder:
+                _compile(ns3, Path(folder))
+                place.mkdir(exist_ok=True)
+                os.replace(Path(folder) / "simulate", place / "simulate")  # whole or not at all
     return place
 
 
