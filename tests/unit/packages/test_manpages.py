@@ -1,7 +1,8 @@
 """The manual pages have every command, option, setting and unit, and are valid roff."""
 
-from __future__ import argparse
+from __future__ import annotations
 
+import argparse
 import re
 from pathlib import Path
 
