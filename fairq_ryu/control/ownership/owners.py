@@ -44,8 +44,8 @@ def process_id(name: str) -> str:
 class Owners:
     """``member``: this controller, without beat and reach; ``apart``: every bridge may have an owner of its
     own; ``lease`` of windows, seconds: a dead controller is replaced within it. ``gained`` and ``lost`` are
-    called with a switch, ``dropped`` with the dpid of a bridge that is another's from now on, ``requested``
-    with requests that are to be carried out; ``load``: that of a bridge.
+    called with a switch, ``lost`` also with the reason; ``dropped`` with the dpid of a bridge that is
+    another's from now on, ``requested`` with requests that are to be carried out; ``load``: that of a bridge.
     """
 
     database: Database
@@ -53,7 +53,7 @@ class Owners:
     apart: bool
     lease: float
     gained: Callable[[Any], None]
-    lost: Callable[[Any], None]
+    lost: Callable[[Any, str], None]
     dropped: Callable[[int], None]
     load: Callable[[int], int]
     log: logging.Logger
