@@ -246,7 +246,7 @@ def claim(claims: Iterable[Claim], owner: str) -> _Change:
                 raise Obsolete
             if row is None:
                 row = transaction.insert(database._idl.tables["Bridge"])
-                row.dpid, row.load = dpid, 1
+                row.dpid, row.load = dpid, 0
             else:
                 row.verify("generation")
             row.owner, row.generation = owner, each.generation
