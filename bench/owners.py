@@ -33,7 +33,7 @@ from fairq_ryu.experiments.measure.machine import find_program
 from fairq_ryu.experiments.traffic.workers import RunError
 
 # Seconds in which all must be governed and evenly spread, and between two looks.
-_START_TIME, _LOOK = 180.0, 0.05
+_START_TIME, _LOOK = 240.0, 0.05
 _SWITCHES_A_PROCESS = 50
 
 

@@ -24,7 +24,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "")
 def owners(
     config: Config,
     gained: Callable[[Any], None],
-    lost: Callable[[Any], None],
+    lost: Callable[[Any, str], None],
     dropped: Callable[[int], None],
     load: Callable[[int], int],
     log: logging.Logger,

@@ -15,6 +15,7 @@ what claims are made for. Locks of OVSDB are not used: they live in the memory o
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -30,6 +31,7 @@ from fairq_ryu.cluster.view import Bridge, Claim, Member, Texts, View
 
 # A server that is silent for so long is asked for an echo, and left when it does not answer, ms.
 _PROBE = 2000
+_DPID = re.compile(r"[0-9a-f]{16}")
 # Between two attempts to connect, ms.
 _RETRY, _LAST_RETRY = 250, 1000
 
@@ -194,9 +196,10 @@ class Database:
 
     def view(self) -> View:
         """Controllers and bridges."""
+        rows = ((_dpid(row.dpid), row) for row in self._rows("Bridge"))
         return View(
             {row.id: _member(row) for row in self._rows("Controller")},
-            {int(row.dpid, 16): Bridge(row.owner, row.generation, row.load) for row in self._rows("Bridge")},
+            {dpid: Bridge(row.owner, row.generation, row.load) for dpid, row in rows if dpid is not None},
         )
 
     def take_requests(self) -> Texts:
@@ -220,8 +223,13 @@ class Database:
 
 
 def _member(row: Any) -> Member:
-    reach = {int(dpid, 16): links for dpid, links in row.reach.items()}
+    reach = {dpid: links for text, links in row.reach.items() if (dpid := _dpid(text)) is not None}
     return Member(row.id, row.name, row.rest, row.settings, row.beat, reach)
+
+
+def _dpid(text: str) -> int | None:
+    """The dpid in a row; None: people have written something else there."""
+    return int(text, 16) if _DPID.fullmatch(text) else None
 
 
 # Transactions
@@ -238,7 +246,7 @@ def claim(claims: Iterable[Claim], owner: str) -> _Change:
                 raise Obsolete
             if row is None:
                 row = transaction.insert(database._idl.tables["Bridge"])
-                row.dpid, row.load = dpid, 1
+                row.dpid, row.load = dpid, 0
             else:
                 row.verify("generation")
             row.owner, row.generation = owner, each.generation
@@ -262,7 +270,7 @@ def beat(member: Member, loads: Mapping[int, int]) -> _Change:
             if row.reach != reach:
                 row.reach = reach
         for bridge in database._rows("Bridge"):
-            load = loads.get(int(bridge.dpid, 16))
+            load = loads.get(_dpid(bridge.dpid) or 0)
             if load is not None and bridge.owner == member.id and bridge.load != load:
                 bridge.load = load
 

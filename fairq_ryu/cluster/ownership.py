@@ -21,9 +21,10 @@ the bridge. One that never had an owner waits for :data:`MISSES` beats, in which
 *Units.* Bridges that must have one owner are a unit and move together: all that are connected, unless they
 are governed by windows alone, because paths and loops need one view of all links.
 
-*Balance.* When nothing has changed for :data:`SETTLE` seconds, the controller with the least load takes one
-unit from the one with the most, if that makes the larger of both loads clearly smaller. So bridges move back
-one at a time, and stop moving.
+*Balance.* When nothing has changed for :data:`SETTLE` seconds and loads are not even, the controller with the
+least load takes one unit from the one with the most, if that makes the larger of both loads smaller. So
+bridges move back one at a time, and stop moving. A load that its owner has not counted yet is taken to be
+that of the others, on average.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from dataclasses import dataclass, field
 
 from fairq_ryu.cluster.view import TO_BRIDGE, Bridge, Claim, View
 
-MISSES = 4
+MISSES = 6
 """Own beats without a beat of another until that one is dead."""
 SETTLE = 3.0
 """Seconds without a change of owners or controllers before a unit moves for balance."""
 # Own beats before the first claim: controllers that start together see each other by then.
 _FIRST = 2
-# A unit moves for balance only if the larger load shrinks by this part of it at least.
-_WORTH = 0.1
+# Loads are even if the least is smaller than the largest by no more than this part of it.
+_EVEN = 0.1
 
 Unit = tuple[int, ...]
 
@@ -216,9 +217,7 @@ class Ownership:
             if self.me in self._able(view, unit)
         }
         best = min(after, key=lambda unit: (after[unit], unit), default=None)
-        if best is None or after[best] > high - max(1.0, _WORTH * high):
-            return []
-        return list(best)
+        return [] if best is None or after[best] >= high or low >= (1 - _EVEN) * high else list(best)
 
     def _claim(self, view: View, dpid: int) -> Claim:
         row: Bridge | None = view.bridges.get(dpid)
@@ -232,5 +231,9 @@ def _owner_of(view: View, dpid: int) -> str:
 
 
 def _load(view: View, unit: Unit) -> int:
-    rows = (view.bridges.get(dpid) for dpid in unit)
-    return sum(1 if row is None else max(1, row.load) for row in rows)
+    known = {dpid: view.bridges[dpid].load for dpid in unit if dpid in view.bridges}
+    if all(known.get(dpid) for dpid in unit):
+        return sum(known.values())
+    counted = [row.load for row in view.bridges.values() if row.load]
+    usual = max(1, round(sum(counted) / len(counted))) if counted else 1
+    return sum(known.get(dpid) or usual for dpid in unit)

@@ -63,7 +63,7 @@ SETTINGS: tuple[Setting, ...] = (
         "name",
         "",
         "",
-        "Name of this controller among them. Needed with database; two must not have the same.",
+        "Name of this controller among them; two must not have the same. Set it with database.",
         grammar=check_name,
     ),
     Setting(

@@ -24,12 +24,12 @@ class Member(NamedTuple):
 
 class Bridge(NamedTuple):
     """A bridge. ``owner``: the ``id`` of a controller; ``generation`` increases with each change of owner;
-    ``load``: governed ports and their connections, as the owner has counted them.
+    ``load``: governed ports and their connections, as an owner has counted them; 0: none has yet.
     """
 
     owner: str
     generation: int
-    load: int = 1
+    load: int = 0
 
 
 class View(NamedTuple):

@@ -15,8 +15,8 @@ from fairq_ryu.cluster.ownership import Ownership
 from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
 
 STEP = 0.05
-BEAT = 0.25
-PAUSE = 1.0
+BEAT = 0.2
+PAUSE = 0.6
 
 
 @dataclass

@@ -329,8 +329,8 @@ class BridgeConnections:
             )
         self._join(datapath, Way.WINDOWS)
 
-    def disconnected(self, datapath: Datapath) -> None:
-        """A connection has ended."""
+    def disconnected(self, datapath: Datapath, why: str = "connection lost") -> None:
+        """A connection has ended, or is of no use any more; ``why`` is for the log."""
         dpid = datapath.id
         if self._describing.get(dpid) is datapath:
             del self._describing[dpid]
@@ -349,7 +349,7 @@ class BridgeConnections:
             del self._words[dpid]
         if there:
             self.reporter.bridge(dpid, connected=False)
-            self.log.warning("bridge %s: connection lost", dpid_text(dpid))
+            self.log.warning("bridge %s: %s", dpid_text(dpid), why)
 
     def _asked(self, dpid: int) -> Way | None:
         """The way that the setting or the description of a bridge asks for, or that a loop needs; None: none

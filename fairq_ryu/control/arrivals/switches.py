@@ -55,16 +55,16 @@ class Switches:
         else:
             self.bridges.connected(datapath)
 
-    def disconnected(self, datapath: Any) -> None:
-        """The connection of a switch has ended."""
+    def disconnected(self, datapath: Any, why: str = "connection lost") -> None:
+        """The connection of a switch has ended, or is of no use any more; ``why`` is for the log."""
         if not oxm.is_agent(datapath.id):
-            self.bridges.disconnected(datapath)
+            self.bridges.disconnected(datapath, why)
             return
         self._describing.discard(datapath)
         link = self.windows.link_of(datapath)
         if link is not None:
             self.windows.agent_disconnected(link)
-            self.log.warning("agent of bridge %s: connection lost", dpid_text(link.dpid))
+            self.log.warning("agent of bridge %s: %s", dpid_text(link.dpid), why)
 
     def port_status(self, message: Any) -> None:
         """A port was added, removed or changed (Ryu's ``OFPPortStatus``)."""

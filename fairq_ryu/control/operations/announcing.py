@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from fairq_ryu.control.operations.requests import Key, Requests, Unstored
 from fairq_ryu.control.windows.window_controller import WindowController
@@ -69,13 +70,13 @@ class Announcing:
             self.windows.withdraw(number, now)
             return
         self.windows.announcements.get(number, now)
-        until = (self.requests.get(_KIND, str(number)) or {}).get("until", time.time())
+        until = _until(self.requests.get(_KIND, str(number)))
         self.requests.store({Key(_KIND, str(number)): {"withdrawn": True, "until": until}})
 
     def remove_ended(self) -> None:
         """Remove the requests whose announcements have ended a while ago."""
         today = time.time()
-        over = [name for name, value in self.requests.of(_KIND).items() if value["until"] + _KEPT < today]
+        over = [name for name, value in self.requests.of(_KIND).items() if _until(value) + _KEPT < today]
         if not over:
             return
         with contextlib.suppress(Unstored):  # then at the next look
@@ -85,16 +86,22 @@ class Announcing:
         wanted, now, today = self.requests.of(_KIND), time.monotonic(), time.time()
         for name in sorted(names):
             value = wanted.get(name)
-            if value is None:
+            if not isinstance(value, dict):
                 continue
             fields = {key: each for key, each in value.items() if key not in ("until", "withdrawn")}
-            ttl = min(value["until"] - today, fields.get("ttl", 0.0))
             try:
+                ttl = min(_until(value) - today, fields.get("ttl", 0.0))
                 if value.get("withdrawn"):
                     self.windows.withdraw(int(name), now)
                 elif ttl > 0:
                     self.windows.announce(Request(**{**fields, "ttl": ttl}), now, int(name))
             except KeyError:
                 continue  # it has ended
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 self.log.warning("announcement %s of another controller: %s", name, error)
+
+
+def _until(value: Any) -> float:
+    """When an announcement ends, a time of the day."""
+    found = value.get("until") if isinstance(value, dict) else None
+    return found if isinstance(found, int | float) else 0.0

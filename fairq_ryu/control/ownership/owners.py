@@ -44,8 +44,8 @@ def process_id(name: str) -> str:
 class Owners:
     """``member``: this controller, without beat and reach; ``apart``: every bridge may have an owner of its
     own; ``lease`` of windows, seconds: a dead controller is replaced within it. ``gained`` and ``lost`` are
-    called with a switch, ``dropped`` with the dpid of a bridge that is another's from now on, ``requested``
-    with requests that are to be carried out; ``load``: that of a bridge.
+    called with a switch, ``lost`` also with the reason; ``dropped`` with the dpid of a bridge that is
+    another's from now on, ``requested`` with requests that are to be carried out; ``load``: that of a bridge.
     """
 
     database: Database
@@ -53,7 +53,7 @@ class Owners:
     apart: bool
     lease: float
     gained: Callable[[Any], None]
-    lost: Callable[[Any], None]
+    lost: Callable[[Any, str], None]
     dropped: Callable[[int], None]
     load: Callable[[int], int]
     log: logging.Logger
@@ -66,8 +66,9 @@ class Owners:
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
-        # An owner is dead after MISSES + 1 beats at most; the roles, queues and records take the rest.
-        self.beat = self.lease / (2 * (MISSES + 1))
+        # An owner is dead after MISSES + 1 beats at most, and a controller may be busy for most of that; the
+        # roles, queues and records take the rest of the lease.
+        self.beat = 0.7 * self.lease / (MISSES + 1)
         self.ownership = Ownership(self.member.id, self.apart, 3 * self.beat)
         self.roles = Roles(self.gained, self.lost, self.ownership.ahead)
         self._live: frozenset[str] = frozenset()
@@ -118,7 +119,8 @@ class Owners:
         if not self._beating and now - self._beat_at >= self.beat:
             self._beating, self._beat_at = True, now
             me = self.member._replace(reach=self.roles.reach())
-            loads = {dpid: self.load(dpid) for dpid in self._owned}
+            counted = {dpid: self.load(dpid) for dpid in self._owned}
+            loads = {dpid: load for dpid, load in counted.items() if load}
             self.database.write(rows.beat(me, loads), self._beaten)
         if changed or now - self._planned_at >= self.beat:
             self._planned_at = now

@@ -25,6 +25,9 @@ from fairq_ryu.control.sender import Outgoing
 _UNSET = 0xFFFF_FFFF_FFFF_FFFF
 
 
+_ENDED = "connection lost"
+
+
 class _Wanted(NamedTuple):
     role: int
     generation: int
@@ -39,12 +42,12 @@ class _Connection:
 
 @dataclass(eq=False)
 class Roles:
-    """``gained`` and ``lost`` are called when a switch is ours to use and when it is not any more; ``ahead``
-    with a dpid and the generation of a switch that refuses ours.
+    """``gained`` is called when a switch is ours to use, ``lost`` when it is not any more, with the reason in
+    words; ``ahead`` with a dpid and the generation of a switch that refuses ours.
     """
 
     gained: Callable[[Any], None]
-    lost: Callable[[Any], None]
+    lost: Callable[[Any, str], None]
     ahead: Callable[[int, int], None]
     _connections: dict[int, _Connection] = field(default_factory=dict, init=False)
     _owned: Mapping[int, int] = field(default_factory=dict, init=False)
@@ -54,7 +57,7 @@ class Roles:
         """The handshake of a switch is complete."""
         former = self._connections.get(datapath.id)
         if former is not None and former.held:
-            self._lose(former)
+            self._lose(former, _ENDED)
         connection = self._connections[datapath.id] = _Connection(datapath)
         return self._ask(connection)
 
@@ -64,7 +67,7 @@ class Roles:
         if connection is not None:
             del self._connections[datapath.id]
             if connection.held:
-                self._lose(connection)
+                self._lose(connection, _ENDED)
 
     def reach(self) -> dict[int, int]:
         """The connections of this controller, as :class:`~fairq_ryu.cluster.view.Member` has them."""
@@ -143,10 +146,10 @@ class Roles:
         assert connection.asked is not None
         return connection.datapath, parser.OFPRoleRequest(connection.datapath, *connection.asked)
 
-    def _lose(self, connection: _Connection) -> None:
+    def _lose(self, connection: _Connection, why: str = "it is another controller's from now on") -> None:
         connection.held = False
         connection.datapath.owned = False
-        self.lost(connection.datapath)
+        self.lost(connection.datapath, why)
 
     def _current(self, datapath: Any) -> _Connection | None:
         found = self._connections.get(datapath.id)

@@ -161,9 +161,27 @@ def test_one_bridge_moves_for_balance_and_not_before_all_is_quiet():
     assert own.plan([other], mine=(1, 2, 3), beats=100, **rows) == []  # two and one is even enough
 
 
-def test_a_move_that_gains_little_is_not_made():
+def test_many_small_bridges_move_until_loads_are_even():
+    rows = {f"b{dpid}": ("b" if dpid <= 25 else "a", 1, 210) for dpid in range(1, 31)}
+    own, everything = Ownerships(), tuple(range(1, 31))
+    other = member("b", reach=everything)
+    for _ in range(100):
+        claims = own.plan([other], mine=everything, seconds=1.0, **rows)
+        rows |= {f"b{each.dpid}": ("a", each.generation, 210) for each in claims}
+    assert [sum(owner == name for owner, *_ in rows.values()) for name in "ab"] == [15, 15]
+
+
+def test_a_load_that_nobody_has_counted_is_the_usual_one():
     own = Ownerships()
-    rows = {"b1": ("b", 1, 100), "b2": ("b", 1, 9), "b3": ("a", 1, 95)}
+    rows = {"b1": ("a", 1, 0), "b2": ("a", 1, 0), "b3": ("b", 1, 200)}
+    other, everything = member("b", reach=(1, 2, 3, 4)), (1, 2, 3, 4)
+    own.plan([other], mine=everything, beats=MISSES, **rows)
+    assert own.plan([other], mine=everything, **rows) == []  # b has less
+
+
+def test_loads_that_are_almost_even_stay():
+    own = Ownerships()
+    rows = {"b1": ("b", 1, 100), "b2": ("b", 1, 5), "b3": ("a", 1, 96)}
     assert own.plan([member("b", reach=(1, 2, 3))], mine=(1, 2, 3), beats=100, **rows) == []
 
 

@@ -173,5 +173,11 @@ def test_the_request_of_an_announcement_is_removed_after_it_has_ended(two, monke
     monkeypatch.setattr(time, "time", lambda: today + WANTED.ttl + 31)
     announcing.remove_ended()
     assert two.database.texts == {}
+    # What people have written there is removed, too.
+    two.database.store(
+        {("announcement", "x"): "[]", ("announcement", "7"): '{"until": 1e12, "ttl": "x"}'}, {}
+    )
+    announcing.remove_ended()
+    assert [name for _, name in two.database.texts] == ["7"]
     # Flows that have it keep it.
     assert two.one.windows.announcements.get(entry.id, time.monotonic()) is entry

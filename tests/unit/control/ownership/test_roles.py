@@ -42,7 +42,7 @@ class Controller:
         self.log, self.said, self.later = [], [], {}
         self.roles = Roles(
             lambda datapath: self.log.append(("gained", datapath.id)),
-            lambda datapath: self.log.append(("lost", datapath.id)),
+            lambda datapath, why: self.log.append(("lost", datapath.id)),
             lambda dpid, generation: self.later.update({dpid: generation}),
         )
 
