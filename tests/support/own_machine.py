@@ -5,6 +5,7 @@ directories of run files. What has a fixed name (bridge s1, TCP ports, an agent'
 import contextlib
 import ctypes
 import os
+import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -21,6 +22,11 @@ _TEMPORARY = _RUN / "tmp"
 _PRIVATE = (_RUN, status.run_directory(), Path("/run/netns"))
 _SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
 _ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+DATABASE, SWITCH = "ovsdb-server", "ovs-vswitchd"
+_LINES = {
+    DATABASE: f"ovsdb-server {_RUN}/conf.db --remote=punix:{_RUN}/db.sock --pidfile -vconsole:off",
+    SWITCH: f"ovs-vswitchd unix:{_RUN}/db.sock --pidfile -vconsole:off",
+}
 
 
 def _call(name, *arguments):
@@ -51,7 +57,7 @@ class OwnMachine:
     """Made when it is first used; `close` ends its programs, and the kernel removes the rest with them."""
 
     def __init__(self):
-        self._programs = []
+        self._programs = {}
         self._own = ()
 
     @contextlib.contextmanager
@@ -75,12 +81,11 @@ class OwnMachine:
                 os.close(each)
 
     def close(self):
-        for program in reversed(self._programs):
-            program.kill()
-            program.wait()
+        for name in reversed(list(self._programs)):
+            self.end(name)
         for each in self._own:
             os.close(each)
-        self._programs, self._own = [], ()
+        self._own = ()
 
     def _make(self):
         _call("unshare", _NEW_NETWORK | _NEW_MOUNTS)
@@ -91,20 +96,31 @@ class OwnMachine:
             _run(f"mount -t tmpfs tmpfs {path}")
         _TEMPORARY.mkdir()
         _run("ip link set lo up")
-        database = _RUN / "conf.db"
-        _run(f"ovsdb-tool create {database} {_SCHEMA}")
-        self._start(f"ovsdb-server {database} --remote=punix:{_RUN}/db.sock --pidfile -vconsole:off")
+        _run(f"ovsdb-tool create {_RUN}/conf.db {_SCHEMA}")
+        self.start(DATABASE)
         _run("ovs-vsctl --no-wait --retry --timeout=60 init")
-        self._start(f"ovs-vswitchd unix:{_RUN}/db.sock --pidfile -vconsole:off")
+        self.start(SWITCH)
         _run("ovs-vsctl --timeout=60 init")  # returns when ovs-vswitchd works
         self._own = _namespaces()
 
-    def _start(self, line):
+    @property
+    def pids(self):
+        """The processes of its Open vSwitch."""
+        return [program.pid for program in self._programs.values()]
+
+    def end(self, name, number=signal.SIGKILL):
+        """End one of the two by a signal."""
+        program = self._programs.pop(name)
+        program.send_signal(number)
+        program.wait()
+
+    def start(self, name):
+        """Start one of the two, in the own machine. It is not ready yet."""
         # No test has started it; it ends with this process, however that ends; and it has the priority that
         # the one of the machine has.
         environment = {name: value for name, value in os.environ.items() if name != MARK}
-        command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "-10", *line.split()]
-        self._programs.append(subprocess.Popen(command, env=environment))
+        command = ["setpriv", "--pdeathsig", "KILL", "nice", "-n", "-10", *_LINES[name].split()]
+        self._programs[name] = subprocess.Popen(command, env=environment)
 
 
 def _namespaces():

@@ -1,0 +1,85 @@
+"""Each fault of the table, in the middle of an incast: nothing is lost, and control comes back.
+
+`make test-faults` makes all of them, as often as FAIRQ_FAULT_ROUNDS says; `make test` the most telling ones.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mininet_topos.patience import patient
+from tests.faults.site import LEASE, Site, made_site
+from tests.faults.table import FAULTS, Fault, Forwarding, Windows
+from tests.support.kept import Kept
+from tests.support.lab import until
+from tests.support.traces import processes
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+ROUNDS = int(os.environ.get("FAIRQ_FAULT_ROUNDS", "0"))
+CHOSEN = FAULTS if ROUNDS else [fault for fault in FAULTS if fault.short]
+BACK = 3.0
+"""Normal control is back after so long, seconds."""
+
+
+@pytest.fixture(scope="module")
+def sites() -> Iterator[Kept]:
+    before = processes()
+    kept = Kept(lambda _key: made_site())
+    yield kept
+    kept.close()
+    assert until(lambda: processes().keys() <= before.keys()), processes()
+
+
+@pytest.mark.parametrize("number", range(ROUNDS or 1))
+@pytest.mark.parametrize("fault", CHOSEN, ids=lambda fault: fault.name)
+def test_nothing_is_lost_and_control_comes_back(
+    sites: Kept, fault: Fault, number: int, record_property: Any
+) -> None:
+    site = sites.of("site")
+    try:
+        took = make(site, fault)
+    except BaseException:
+        sites.close()  # the next test has a new one
+        raise
+    record_property("back", took)
+
+
+def make(site: Site, fault: Fault) -> float:
+    """Make the fault; how long normal control took to come back, seconds."""
+    site.see_bpf()
+    before, resets = site.inventory(), site.resets()
+    with site.load() as load:
+        site.wait_until_governed(load)
+        volleys = load.done.copy()
+        fault.begin(site, load)
+        if fault.forwarding is Forwarding.CONTINUES:
+            then = load.acknowledged()
+            passes = lambda: all(now > old for now, old in zip(load.acknowledged(), then, strict=True))  # noqa: E731
+            assert until(passes), f"no data passes\n{site.explained(load)}"
+        if fault.windows is Windows.END:
+            limit = LEASE + load.timeout()
+            free = site.within(lambda: site.is_free(load), limit)
+            assert free is not None, f"windows are lowered after {limit:.1f} s\n{site.explained(load)}"
+        elif fault.windows is Windows.STAY:
+            time.sleep(patient(LEASE))  # no rule lives longer by itself
+            site.see_bpf()
+            assert not site.is_free(load), f"windows have ended\n{site.explained(load)}"
+        assert until(lambda: fault.begun(site, load)), f"while it lasts\n{site.explained(load)}"
+        fault.end(site, load)
+        took = site.within(site.governs(load), BACK)
+        assert took is not None, f"no normal control after {BACK:g} s\n{site.explained(load)}"
+        assert until(lambda: fault.ended(site, load)), f"afterwards\n{site.explained(load)}"
+        assert until(lambda: all(load.done[kind] > volleys[kind] for kind in ("mouse", "deadline flow")))
+        assert load.finish() == [], site.logs()
+    assert site.resets() == resets
+    left = lambda: site.inventory() - before  # noqa: E731
+    assert until(lambda: not left()), dict(left())
+    lost = before - site.inventory()
+    assert not lost, dict(lost)
+    assert until(lambda: not site.left_of_bpf()), site.left_of_bpf()
+    return took
