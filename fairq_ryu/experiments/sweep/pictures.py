@@ -18,7 +18,8 @@ from fairq_ryu.experiments.workloads.common.naming import name as full_name
 from fairq_ryu.experiments.workloads.common.pictures import Shown, shown
 from fairq_ryu.experiments.workloads.common.rows import Headline, figure
 
-_WIDTH, _HEIGHT, _KEY = 6.4, 2.3, 0.7  # inches: of the picture, of a panel, and of what is above them
+_WIDTH, _HEIGHT, _AXIS, _LINE = 6.4, 2.2, 0.5, 0.2
+"""Inches: of the picture, of a panel, of the axis below, and of a line of the key above."""
 _WIDE = 4
 """An axis whose largest number is so many times the smallest is logarithmic."""
 _MOST_PERCENT = 103
@@ -87,9 +88,10 @@ def _groups(points: Sequence[Point], results: Results, across: str) -> dict[str,
 
 
 def _draw(wanted: Sequence[Headline], across: str, places: Sequence[_Place]) -> Figure:
-    drawing = Figure(figsize=(_WIDTH, _KEY + _HEIGHT * len(wanted)), layout="constrained")
-    panels = drawing.subplots(len(wanted), 1, sharex=True, squeeze=False)[:, 0]
     curves = _curves(places)
+    height = _HEIGHT * len(wanted) + _AXIS + _LINE * (len(curves) + 1)
+    drawing = Figure(figsize=(_WIDTH, height), layout="constrained")
+    panels = drawing.subplots(len(wanted), 1, sharex=True, squeeze=False)[:, 0]
     for panel, headline in zip(panels, wanted, strict=True):
         for number, curve in enumerate(curves):
             _curve(panel, headline, curve, number, places)
@@ -101,8 +103,7 @@ def _draw(wanted: Sequence[Headline], across: str, places: Sequence[_Place]) -> 
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             key.setdefault(label, handle[0] if isinstance(handle, tuple) else handle)  # without its bars
-    columns = 1 if len(key) < 4 else 2
-    drawing.legend(key.values(), key.keys(), loc="outside upper center", ncols=columns, fontsize="small")
+    drawing.legend(key.values(), key.keys(), loc="outside upper center", fontsize="small")
     return drawing
 
 

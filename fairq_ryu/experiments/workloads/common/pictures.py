@@ -10,16 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from fairq_ryu.experiments.workloads.common.naming import name
 
 # Okabe and Ito's colours, which readers with any colour vision can distinguish; line styles help in grey.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _LINES = ["-", "--", "-.", ":"]
-_SIZE = (6.4, 4.0)  # inches
+_SIZE, _LINES_IN_SIZE, _LINE = (6.4, 4.0), 5, 0.2
+"""Inches of a picture of so many policies at most, and of a line for each further one."""
 STYLE = {"font.size": 11, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
 # Part of the distance between two groups of bars that the bars of a group take together.
 _BARS = 0.8
+
+_FEW = 100
+"""An axis whose end is less than so many times its beginning has numbers between powers of ten, too."""
 
 Policy = Mapping[str, Any]
 
@@ -69,9 +74,27 @@ class Picture(NamedTuple):
         drawn = [each for each in drawn if self.shows(each.figures)]
         if not drawn:
             return None
-        figure = Figure(figsize=_SIZE, layout="constrained")
+        width, height = _SIZE
+        height += _LINE * max(0, len(drawn) - _LINES_IN_SIZE)
+        figure = Figure(figsize=(width, height), layout="constrained")
         self.draw(figure.add_subplot(), drawn, scenario)
         return figure
+
+
+def key(axes: Any) -> None:
+    """The key of a picture, above it: names are long, and would cover curves."""
+    axes.figure.legend(loc="outside upper center", fontsize="small")
+
+
+def logarithmic(axis: Any) -> None:
+    """The scale of a horizontal axis on which everything has been drawn, with numbers that do not touch each
+    other.
+    """
+    axis.axes.set_xscale("log")
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < _FEW * low else (1.0,)))
+    axis.set_major_formatter("{x:,g}")
+    axis.set_minor_formatter("")
 
 
 def distribution(axes: Any, policy: Shown, values: Sequence[float], total: int) -> None:
@@ -127,7 +150,7 @@ def _queue(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) -> No
     axes.set_ylim(0, 1.01)
     axes.set_xlabel("bottleneck queue [kB]; the line is the buffer")
     axes.set_ylabel("share of time")
-    axes.legend()
+    key(axes)
 
 
 def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
@@ -141,7 +164,7 @@ def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) ->
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("elephant")
     axes.set_ylabel("goodput [Mbit/s]")
-    axes.figure.legend(loc="outside upper center", fontsize="small")
+    key(axes)
 
 
 def _phases(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:

@@ -19,31 +19,29 @@ def _cdf(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> Non
     for each in shown:
         times = each.figures["mice"]["fct_list_ms"]
         common.distribution(axes, each, [value for value in times if value is not None], len(times))
-    axes.set_xscale("log")
-    axes.xaxis.set_major_formatter("{x:,g}")
+    common.logarithmic(axes.xaxis)
     axes.set_xlabel("completion time of mice [ms]")
     axes.set_ylabel("share of mice")
-    axes.legend()
+    common.key(axes)
 
 
 def _p99(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
-    """The tail of the completion times of mice."""
+    """The tail of the completion times of mice, a line for each policy: names may be long."""
     values = [each.figures["mice"]["fct_ms"]["p99"] for each in shown]
     # Dots: a bar on a logarithmic axis has no true length.
     for place, (each, value) in enumerate(zip(shown, values, strict=True)):
-        axes.plot(place, value, "o", markersize=11, color=each.colour)
+        axes.plot(value, place, "o", markersize=9, color=each.colour)
         axes.annotate(
-            f"{value:,.1f}", (place, value), (11, 0), textcoords="offset points", va="center", ha="left"
+            f"{value:,.1f}", (value, place), (9, 0), textcoords="offset points", va="center", ha="left"
         )
-    axes.set_xticks(range(len(shown)), [each.name.replace(" (", "\n(") for each in shown])
-    axes.set_xlim(-0.6, len(shown) - 0.4)
-    axes.set_yscale("log")
-    axes.set_ylim(
+    axes.set_yticks(range(len(shown)), [each.name.replace(" (", "\n(") for each in shown], fontsize="small")
+    axes.set_ylim(len(shown) - 0.4, -0.6)  # the first is at the top
+    axes.set_xlim(
         10 ** math.floor(math.log10(min(values) / 1.5)), 10 ** math.ceil(math.log10(max(values) * 1.5))
     )
-    axes.yaxis.set_major_formatter("{x:,g}")
-    axes.set_ylabel("p99 completion time of mice [ms]")
-    axes.grid(axis="x", visible=False)
+    common.logarithmic(axes.xaxis)
+    axes.set_xlabel("p99 completion time of mice [ms]")
+    axes.grid(axis="y", visible=False)
 
 
 CDF = Picture("fct_cdf", "Completion times of mice", _has_times, _cdf, counted=True)

@@ -415,8 +415,8 @@ def test_an_unsound_policy_is_marked_on_the_page(directory, undrawn):
 def test_the_tail_is_dots_on_its_logarithmic_axis(directory):
     whole = result.load(directory)
     (axes,) = pictures.P99.figure(whole["policies"], whole["scenario"]).axes
-    assert axes.get_yscale() == "log" and not axes.patches
-    assert [line.get_ydata()[0] for line in axes.lines] == [
+    assert axes.get_xscale() == "log" and not axes.patches
+    assert [line.get_xdata()[0] for line in axes.lines] == [
         each["mice"]["fct_ms"]["p99"] for each in whole["policies"]
     ]
 
