@@ -19,6 +19,7 @@ from typing import Any
 
 from fairq_ryu.agent import law_header, layout
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import ownership
 from fairq_ryu.experiments.traffic.workers import REPOSITORY, RunError
 from fairq_ryu.laws.registry import FOLDER as LAWS
 
@@ -65,17 +66,26 @@ def built() -> Path:
         return place
     if shutil.which("clang++") is None:
         raise UserError("clang++ is not installed, which compiles the simulator", "run `make setup`")
+    try:
+        with ownership.given_to_caller(SOURCES, (BUILT.name,)):
+            _build(ns3, place)
+    except OSError as error:
+        raise UserError(f"cannot compile into {BUILT}: {error.strerror}", "make it writable") from None
+    return place
+
+
+def _build(ns3: Ns3, place: Path) -> None:
     BUILT.mkdir(exist_ok=True)
     with (BUILT / "lock").open("w") as lock:
         # Several may be started at once, such as tests.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (place / "simulate").is_file():
-            print("fairq simulate: compiling the simulator, once", file=sys.stderr, flush=True)
-            with tempfile.TemporaryDirectory(dir=BUILT) as folder:
-                _compile(ns3, Path(folder))
-                place.mkdir(exist_ok=True)
-                os.replace(Path(folder) / "simulate", place / "simulate")  # whole or not at all
-    return place
+        if (place / "simulate").is_file():
+            return
+        print("fairq simulate: compiling the simulator, once", file=sys.stderr, flush=True)
+        with tempfile.TemporaryDirectory(dir=BUILT) as folder:
+            _compile(ns3, Path(folder))
+            place.mkdir(exist_ok=True)
+            os.replace(Path(folder) / "simulate", place / "simulate")  # whole or not at all
 
 
 def answer(place: Path, order: str) -> Mapping[str, Any]:

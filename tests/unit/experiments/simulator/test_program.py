@@ -29,6 +29,15 @@ def test_without_the_sources_it_says_so(monkeypatch, tmp_path: Path):
         program.built()
 
 
+def test_where_nothing_can_be_written_it_says_so(monkeypatch, tmp_path: Path):
+    (tmp_path / "build").touch()
+    monkeypatch.setattr(program, "find_ns3", lambda: program.Ns3("3.44", tmp_path, tmp_path))
+    monkeypatch.setattr(program, "SOURCES", tmp_path)
+    monkeypatch.setattr(program, "BUILT", tmp_path / "build")
+    with pytest.raises(UserError, match=f"cannot compile into {tmp_path}/build: File exists"):
+        program.built()
+
+
 def test_what_it_says_last_is_the_reason_of_a_failure(tmp_path: Path):
     fails = tmp_path / "simulate"
     fails.write_text("#!/bin/sh\necho first >&2\necho no host h1 >&2\nexit 1\n")
