@@ -5,7 +5,7 @@ A plan computes names only: the topologies are built from it, and experiments us
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # Minimum and maximum of each argument. With these the longest name of an interface is `leaf64-eth1064` or
@@ -14,6 +14,7 @@ HOSTS = (1, 1000)
 LEAVES = (2, 64)
 SPINES = (1, 64)
 PODS = (2, 16)
+RIGHT = (1, 64)
 
 
 class Plan:
@@ -42,11 +43,11 @@ class Plan:
         raise NotImplementedError
 
     @property
-    def far_port(self) -> str:
-        """The interface of one of our switches by which data arrives that has passed the bottleneck, where
-        that is at a switch of others; "": it is at one of ours.
+    def far_ports(self) -> Mapping[str, str]:
+        """Of each of our switches, the interface by which data arrives that has passed the bottleneck, where
+        that is at a switch of others; {}: it is at one of ours.
         """
-        return ""
+        return {}
 
     @property
     def sources(self) -> Sequence[str]:
@@ -87,17 +88,41 @@ class Incast(Plan):
 
 @dataclass(frozen=True)
 class BehindTor(Incast):
-    """``n`` hosts on switch tor, which is not ours, and the receiver behind it on switch s1."""
+    """``n`` hosts on switch tor, which is not ours. Behind it is the receiver on switch s1; or, with
+    ``right`` above 1, switch rack, which is not ours either, and behind that so many switches s1, s2 and so
+    on with a receiver each.
+    """
+
+    right: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _whole("tor: right", self.right, RIGHT)
+
+    @property
+    def receiver(self) -> str:
+        """The first of `receivers`."""
+        return self.receivers[0]
+
+    @property
+    def receivers(self) -> Sequence[str]:
+        """The host r; with several, r1, r2 and so on."""
+        return ["r"] if self.right == 1 else [f"r{number}" for number in _upto(self.right)]
+
+    @property
+    def switches(self) -> Sequence[str]:
+        """Those of the receivers, which are ours."""
+        return [f"s{number}" for number in _upto(self.right)]
 
     @property
     def bottleneck(self) -> tuple[str, str]:
-        """The port to s1."""
-        return "tor", "s1"
+        """The port of tor to s1, or to rack."""
+        return "tor", "s1" if self.right == 1 else "rack"
 
     @property
-    def far_port(self) -> str:
-        """The port of s1 to tor."""
-        return "s1-eth1"
+    def far_ports(self) -> Mapping[str, str]:
+        """The port of each receiver's switch to the switch before it."""
+        return {switch: f"{switch}-eth1" for switch in self.switches}
 
 
 @dataclass(frozen=True)

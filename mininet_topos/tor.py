@@ -30,8 +30,10 @@ _FRAME_OVERHEAD = 24
 
 class TorTopo(Topo):
     """Senders h1..hn on ports 1..n of switch tor, a bridge of Linux without an agent; behind its port n+1
-    switch s1 (port 1), and the receiver r (port 2). The port of tor to s1 is the bottleneck, which s1 cannot
-    see.
+    switch s1 (port 1), and the receiver r (port 2). That port of tor is the bottleneck, which s1 cannot see.
+
+    With several receivers, switch rack, which is also a bridge of Linux, is behind port n+1 (its last port),
+    and behind its ports 1 and so on are switches s1, s2 and so on, each with a receiver r1, r2 and so on.
     """
 
     def build(
@@ -41,23 +43,31 @@ class TorTopo(Topo):
         buffer: int = 125000,
         cc: str = "cubic",
         rtt: float = 0,
+        right: int = 1,
         **_params: Any,
     ) -> None:
         """``n``: number of senders; ``rate`` (Mbit/s, as on the wire) and ``buffer`` (bytes) of the port of
         tor to s1; ``cc``: congestion control of every host; ``rtt``: delay added to each round trip of a
-        sender, ms. ``ValueError`` if ``n`` or ``rtt`` is out of bounds.
+        sender, ms; ``right``: number of receivers. ``ValueError`` if one of them is out of bounds.
         """
-        shape = BehindTor(n)
+        shape = BehindTor(n, right)
         self.line = line = DelayLine(rtt)
         tor = self.addSwitch("tor", cls=PlainSwitch, dpid=f"{0x701:016x}")
-        switch = self.addSwitch("s1", dpid=f"{0x1:016x}", failMode="standalone")
         for port, sender in enumerate(shape.sources, 1):
             host = self.addHost(sender, cls=FairQHost, cc=cc, offloads=line.offloads)
             self.addLink(host, tor, port2=port, **line.options())
         queue = {"rate": rate, "buffer": buffer, "at": tor, "overhead": _FRAME_OVERHEAD}
-        self.addLink(tor, switch, port1=n + 1, port2=1, cls=ShallowLink, **queue)
-        receiver = self.addHost(shape.receiver, cls=FairQHost, cc=cc, offloads=line.offloads)
-        self.addLink(receiver, switch, port2=2, cls=ShallowLink)
+        if right > 1:
+            rack = self.addSwitch("rack", cls=PlainSwitch, dpid=f"{0x702:016x}")
+            self.addLink(tor, rack, port1=n + 1, port2=right + 1, cls=ShallowLink, **queue)
+        for number, (name, receiver) in enumerate(zip(shape.switches, shape.receivers, strict=True), 1):
+            switch = self.addSwitch(name, dpid=f"{number:016x}", failMode="standalone")
+            if right > 1:
+                self.addLink(rack, switch, port1=number, port2=1, cls=ShallowLink)
+            else:
+                self.addLink(tor, switch, port1=n + 1, port2=1, cls=ShallowLink, **queue)
+            host = self.addHost(receiver, cls=FairQHost, cc=cc, offloads=line.offloads)
+            self.addLink(host, switch, port2=2, cls=ShallowLink)
 
 
 topos = {"tor": TorTopo}

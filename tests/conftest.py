@@ -38,30 +38,23 @@ hypothesis.settings.load_profile("fairq")
 # tests/switch hand packets to the programs in a network namespace of their own. None of their figures comes
 # from a tracepoint, which an agent that starts elsewhere interrupts for some milliseconds, and none of their
 # tests fails because the machine is slow.
+_BESIDE = """
+    acdc attaching bridges conversations copies forged hostile laws layout learning observe openings peers
+    rewriting shim shim_live signed tenants unify vlans
+"""
 BESIDE = {
     "tests/e2e/test_refusals.py",
     "tests/fabric/test_cluster_database.py",
-    *(
-        f"tests/switch/test_{name}.py"
-        for name in (
-            *("attaching", "conversations", "copies", "forged", "hostile", "laws", "layout", "learning"),
-            *("observe", "openings", "peers", "rewriting", "shim", "tenants", "unify", "vlans"),
-        )
-    ),
+    *(f"tests/switch/test_{name}.py" for name in _BESIDE.split()),
 }
 # Files that use bridges, hosts, agents and controllers, but do not fail because the machine is slow: in a
 # parallel run each worker has an own machine for them. Those that take longest are first.
-ON_OWN_MACHINE = tuple(
-    f"tests/{name}.py"
-    for name in (
-        *("fabric/test_agent", "e2e/test_policies", "fabric/test_topologies", "e2e/test_controller"),
-        *("e2e/test_fabric", "e2e/test_fabric_life", "e2e/test_ports_of_ovs", "e2e/test_metrics"),
-        *("e2e/test_fabric_changes", "e2e/test_switch_laws", "fabric/test_ports"),
-        *("e2e/test_page", "fabric/test_bridges", "e2e/test_ways", "e2e/test_release", "e2e/test_loops"),
-        *("e2e/test_attacks", "e2e/test_observe", "e2e/test_far_queues", "e2e/test_shim"),
-        "e2e/test_owners",
-    )
-)
+_ON_OWN_MACHINE = """
+    switch/coupling fabric/agent e2e/policies e2e/owners e2e/tenants fabric/topologies e2e/controller e2e/fabric
+    e2e/fabric_life e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports e2e/page
+    fabric/bridges e2e/ways e2e/release e2e/loops e2e/attacks e2e/observe e2e/far_queues e2e/shim
+"""
+ON_OWN_MACHINE = tuple(f"tests/{each.replace('/', '/test_')}.py" for each in _ON_OWN_MACHINE.split())
 
 
 def scope_of(nodeid):

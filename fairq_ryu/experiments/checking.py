@@ -115,7 +115,7 @@ def _choices(each: Field[Any]) -> Collection[str] | None:
 
 
 def _text(each: Field[Any], value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not (value or each.metadata["default"] == ""):
         raise ValueError("must be a text")
     choices = _choices(each)
     if choices and value not in choices:

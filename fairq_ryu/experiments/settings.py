@@ -53,7 +53,7 @@ def _incast(scenario: Scenario) -> plans.Plan:
 
 
 def _tor(scenario: Scenario) -> plans.Plan:
-    return plans.BehindTor(scenario.senders)
+    return plans.BehindTor(scenario.senders, right=scenario.applications)
 
 
 def _dumbbell(scenario: Scenario) -> plans.Plan:
@@ -90,6 +90,21 @@ class Scenario:
 
     title: str = setting(
         "title of tables and pictures, on one line", default="untitled", default_text="the file's name"
+    )
+    source: str = setting(
+        "the experiment of a paper that this one is made after; results name it",
+        default="",
+        default_text="none",
+    )
+    scale: float = setting(
+        "k, the factor by which rates are lower than in the source, and round trips longer; buffers and "
+        "products of bandwidth and delay, in packets, stay",
+        low=0.001,
+        high=1_000_000,
+        default=1.0,
+    )
+    claim: str = setting(
+        "what the source found, to be read beside the figures", default="", default_text="none"
     )
     topology: str = setting("network to build", choices=tuple(TOPOLOGIES), default="incast")
     traffic: str = setting("kind of traffic", default="incast")
@@ -185,10 +200,21 @@ class Scenario:
         return TOPOLOGIES[self.topology](self)
 
     @property
-    def far_queue(self) -> str:
-        """The line of the configuration about the bottleneck where no agent sees it; "": one does."""
-        port = self.plan.far_port
-        return f"{port} = rate {self.rate_mbit:g}mbit buffer {self.buffer_bytes}" if port else ""
+    def far_queues(self) -> str:
+        """The section of the configuration about the bottleneck where no agent sees it, which is an uplink
+        if several switches are behind it; "": one sees it.
+        """
+        ports = self.plan.far_ports
+        if len(ports) > 1:
+            members = ", ".join(f"{switch}/{port}" for switch, port in ports.items())
+            return (
+                f"[uplink.tor]\nrate = {self.rate_mbit:g}mbit\nbuffer = {self.buffer_bytes}\n"
+                f"ports = {members}\n"
+            )
+        lines = (
+            f"{port} = rate {self.rate_mbit:g}mbit buffer {self.buffer_bytes}" for port in ports.values()
+        )
+        return "".join(f"[far_queues]\n{line}\n" for line in lines)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -229,7 +255,7 @@ class Scenario:
 
     @property
     def applications(self) -> int:
-        """Number of applications; each has a receiver where the topology has several receivers."""
+        """Number of applications; each has a receiver where the topology may have several receivers."""
         return 1
 
     def check(self) -> None:

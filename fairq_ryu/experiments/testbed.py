@@ -99,8 +99,9 @@ def config_files(scenario: Scenario, where: Path, given: Path | None) -> list[Pa
     """
     where.mkdir(parents=True, exist_ok=True)
     asked = where / "scenario.conf"
-    far = f"[far_queues]\n{scenario.far_queue}\n" if scenario.far_queue else ""
-    asked.write_text(f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n{far}{tenants(scenario)}")
+    asked.write_text(
+        f"[fairq_ryu]\nsyn = {scenario.syn}\nway = {scenario.way}\n{scenario.far_queues}{tenants(scenario)}"
+    )
     return [asked] if given is None else [asked, given]
 
 
@@ -180,7 +181,7 @@ class Testbed:
                 run(["ovs-ofctl", "-O", "OpenFlow13", "add-flow", switch.name, "actions=NORMAL"])
         if not self.scenario.batch_loss:
             self._start_taildrop()
-        if self.scenario.plan.far_port:
+        if self.scenario.plan.far_ports:
             self.hidden = HiddenQueue(self.bottleneck()[1], self.scenario.buffer_bytes)
 
     def _start_controller(self, port: int) -> None:
@@ -480,7 +481,7 @@ def _topology(scenario: Scenario, cc: str) -> Any:
         "rtt": scenario.rtt_ms,
     }
     if isinstance(plan, BehindTor):
-        return TorTopo(n=plan.n, **options)
+        return TorTopo(n=plan.n, right=plan.right, **options)
     if isinstance(plan, Incast):
         return IncastTopo(n=plan.n, **options)
     if isinstance(plan, Dumbbell):

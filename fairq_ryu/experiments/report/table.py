@@ -166,6 +166,10 @@ def _tables(widths: Sequence[int], most: int) -> list[list[int]]:
 def remarks(result: Mapping[str, Any]) -> Iterator[str]:
     """Sentences below the table that explain its figures."""
     workload = registry.of_result(result["scenario"])
+    if source := result["scenario"].get("source"):
+        yield f"After {source}; k = {result['scenario']['scale']:g}."
+    if claim := result["scenario"].get("claim"):
+        yield f"What it found: {claim}"
     repeat = result.get("repeat", 1)
     if repeat > 1:
         yield f"Means of {repeat} repetitions, counts too; \u00b1 and [low, high]: 95 % confidence intervals."

@@ -139,8 +139,8 @@ class Elephants:
     def command(self, order: Json) -> None:
         match order["cmd"]:
             case "start":
-                for index in order["indices"]:
-                    self._start(index, order["address"], order["port"], order["seed"] + index)
+                for flow in order["flows"]:
+                    self._start(flow["index"], flow["address"], flow["port"], order["seed"] + flow["index"])
                 answer("start")
             case "finish":
                 self._finish(order["timeout_s"])

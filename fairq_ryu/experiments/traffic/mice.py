@@ -20,6 +20,7 @@ from fairq_ryu.experiments.traffic.payload import pattern
 REQUEST = struct.Struct("!III")  # id, bytes wanted, seed of the pattern
 CHUNK = 1 << 18  # bytes per read
 MAX_LOWAT_BYTES = 32768  # a receive buffer always holds this much
+NOT_BEGUN = "not begun"
 
 
 @dataclass
@@ -103,7 +104,7 @@ class _Mouse:
         self.id: int = order["id"]
         self._size: int = order["size"]
         self._request = REQUEST.pack(self.id, self._size, order["seed"])
-        self._expected = pattern(order["seed"], self._size)
+        self._seed: int = order["seed"]
         self._address: tuple[str, int] = (order["address"], order["port"])
         self._got = 0
         self._chunks: list[bytes] = []
@@ -111,7 +112,6 @@ class _Mouse:
         self._fct_ns: int | None = None
         self._error: str | None = None
         self._info: tcpinfo.TcpInfo | None = None
-        self.closed = False
         self._sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._sock.setblocking(False)
         self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -171,23 +171,63 @@ class _Mouse:
         if error is not None:
             self._fct_ns = None
         self._loop.drop(self._sock)
-        self.closed = True
         self._done()
 
     def result(self) -> Json:
         # Compared after the round, so that it does not influence the measurement. For an incomplete mouse,
         # the bytes that arrived are compared.
-        intact = self._got <= self._size and (
-            zlib.crc32(b"".join(self._chunks)) == zlib.crc32(self._expected[: self._got])
-        )
+        expected = pattern(self._seed, self._size)[: self._got]
+        intact = self._got <= self._size and zlib.crc32(b"".join(self._chunks)) == zlib.crc32(expected)
         if self._fct_ns is not None and not intact:
             self._fct_ns, self._error = None, "wrong data"
         info = self._info._asdict() if self._info else {}
         return {"id": self.id, "fct_ns": self._fct_ns, "error": self._error, "intact": intact, **info}
 
 
+class _Chain:
+    """``requests`` mice one after the other, each on a new connection: the next one begins when the one
+    before it has ended. Their ids and seeds count up from those of the order.
+    """
+
+    def __init__(self, loop: Loop, order: Json, done: Callable[[], None]) -> None:
+        self._loop = loop
+        self._order = order
+        self._done = done
+        self._begun: list[_Mouse] = []
+        self._over = False
+
+    def begin(self) -> None:
+        """Begin the next request, if one is left."""
+        number = len(self._begun)
+        self._over = self._over or number == self._order["requests"]
+        if self._over:
+            self._done()
+            return
+        order = {
+            **self._order,
+            "id": self._order["id"] + number,
+            "seed": (self._order["seed"] + number) % 2**32,
+        }
+        mouse = _Mouse(self._loop, order, self.begin)
+        self._begun.append(mouse)
+        mouse.begin()
+
+    def give_up(self) -> None:
+        """The time limit has passed: begin none any more."""
+        if not self._over:
+            self._over = True
+            self._begun[-1].give_up()
+
+    def results(self) -> list[Json]:
+        made = [mouse.result() for mouse in self._begun]
+        rest = range(self._order["id"] + len(made), self._order["id"] + self._order["requests"])
+        return made + [{"id": each, "fct_ns": None, "error": NOT_BEGUN, "intact": True} for each in rest]
+
+
 class Client:
-    """``round`` opens all its mice at once and answers when all have ended or ``timeout_s`` have passed."""
+    """``round`` opens all its mice at once and answers when all have ended, with all requests that follow
+    them, or when ``timeout_s`` have passed.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -196,25 +236,25 @@ class Client:
         answer("ready")
 
     def command(self, order: Json) -> None:
-        mice = [_Mouse(self._loop, each, self._one_done) for each in order["mice"]]
-        self._left = len(mice)
+        chains = [_Chain(self._loop, each, self._one_done) for each in order["mice"]]
+        self._left = len(chains)
         began = time.monotonic_ns()
         deadline = time.monotonic() + order["timeout_s"]
-        for mouse in mice:
-            mouse.begin()
+        for chain in chains:
+            chain.begin()
         while self._left and self._loop.running:
             left = deadline - time.monotonic()
             if left <= 0:
                 break
             self._loop.step(left)
-        for mouse in mice:
-            if not mouse.closed:
-                mouse.give_up()
+        took = time.monotonic_ns() - began
+        for chain in chains:
+            chain.give_up()
         answer(
             order["cmd"],
             clock_ns=began,
-            took_ns=time.monotonic_ns() - began,
-            mice=[mouse.result() for mouse in mice],
+            took_ns=took,
+            mice=[result for chain in chains for result in chain.results()],
         )
         gc.collect()
 

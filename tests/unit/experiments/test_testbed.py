@@ -14,6 +14,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario, testbed
 from fairq_ryu.experiments.testbed import Interrupted, Interrupts, config_files
 from fairq_ryu.far_queue import FarQueue
+from fairq_ryu.uplink import Member
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -87,6 +88,14 @@ def test_the_agent_is_told_of_a_bottleneck_that_it_cannot_see(tmp_path: Path) ->
     assert loader.load([asked]).far_queues() == (FarQueue("s1-eth1", 6_250_000, 90_000),)
     (asked,) = config_files(scenario.load("incast"), tmp_path, None)
     assert loader.load([asked]).far_queues() == ()
+
+
+def test_the_agents_of_several_receivers_behind_it_divide_an_uplink(tmp_path: Path) -> None:
+    chosen = scenario.load("incast-tor", {"rate_mbit": "50", "receivers": "2"})
+    (asked,) = config_files(chosen, tmp_path, None)
+    (uplink,) = loader.load([asked]).uplinks()
+    assert (uplink.rate, uplink.buffer) == (6_250_000, 125_000)
+    assert uplink.members == (Member("s1", "s1-eth1"), Member("s2", "s2-eth1"))
 
 
 def test_the_configuration_names_the_hosts_of_each_tenant(tmp_path: Path) -> None:

@@ -92,8 +92,20 @@ def test_behind_a_top_of_rack_switch_only_its_own_port_is_shallow():
     assert queues(topo) == {("tor", 4): (50, 30_000)}
     assert topo.nodeInfo("tor")["cls"] is PlainSwitch and "cls" not in topo.nodeInfo("s1")
     shape = plans.BehindTor(3)
-    assert (shape.bottleneck, shape.far_port, shape.receiver) == (("tor", "s1"), "s1-eth1", "r")
-    assert plans.Incast(3).far_port == ""
+    assert (shape.bottleneck, shape.receivers) == (("tor", "s1"), ["r"])
+    assert shape.far_ports == {"s1": "s1-eth1"}
+    assert plans.Incast(3).far_ports == {}
+
+
+def test_several_receivers_behind_it_have_a_switch_each():
+    topo = TorTopo(n=2, rate=50, buffer=30_000, right=2)
+    assert neighbours(topo, "tor") == {1: ("h1", 0), 2: ("h2", 0), 3: ("rack", 3)}
+    assert neighbours(topo, "rack") == {1: ("s1", 1), 2: ("s2", 1), 3: ("tor", 3)}
+    assert neighbours(topo, "s2") == {1: ("rack", 2), 2: ("r2", 0)}
+    assert queues(topo) == {("tor", 3): (50, 30_000)}
+    shape = plans.BehindTor(2, right=2)
+    assert (shape.bottleneck, shape.receiver, shape.receivers) == (("tor", "rack"), "r1", ["r1", "r2"])
+    assert shape.far_ports == {"s1": "s1-eth1", "s2": "s2-eth1"}
 
 
 def test_a_dumbbell_is_wired_as_drawn():

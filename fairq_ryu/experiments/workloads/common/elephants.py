@@ -22,33 +22,44 @@ from fairq_ryu.experiments.workloads.common.transfers import finish_transfers
 
 
 class ElephantGroup:
-    """``count`` elephants from ``hosts`` in turn to the receiver; their workers start immediately."""
+    """``count`` elephants from ``hosts`` to ``receivers``, both in turn; their workers start immediately."""
 
     def __init__(
-        self, measurement: Measurement[Any], receiver: str, hosts: Sequence[str], count: int, seed: int
+        self,
+        measurement: Measurement[Any],
+        receivers: Sequence[str],
+        hosts: Sequence[str],
+        count: int,
+        seed: int,
     ) -> None:
         self.count = count
         self._seed = seed
-        self._sink, self.port = measurement.start_worker(receiver, "sink")
+        sinks = measurement.start_workers(list(receivers), "sink")
+        self._sinks = [worker for worker, _port in sinks]
+        self.ports = [port for _worker, port in sinks]
+        """of the receivers, in their order"""
         self._workers = [
             worker for worker, _port in measurement.start_workers(list(hosts[:count]), "elephants")
         ]
 
-    def start(self, address: str) -> None:
-        """All elephants start to send to the receiver's ``address``."""
+    def start(self, *addresses: str) -> None:
+        """All elephants start to send to the receivers' ``addresses``."""
+        to = [{"address": address, "port": port} for address, port in zip(addresses, self.ports, strict=True)]
         for place, worker in enumerate(self._workers):
-            indices = list(range(place, self.count, len(self._workers)))
-            worker.send("start", indices=indices, address=address, port=self.port, seed=self._seed)
+            numbers = range(place, self.count, len(self._workers))
+            flows = [{"index": number, **to[number % len(to)]} for number in numbers]
+            worker.send("start", flows=flows, seed=self._seed)
         for worker in self._workers:
             worker.receive("start", 30.0)
 
     def mark(self) -> dict[str, Any]:
-        """The bytes of each elephant that have arrived, with the time. The sink only knows those that have
+        """The bytes of each elephant that have arrived, with the time. A sink only knows those that have
         sent some.
         """
-        seen = self._sink.ask("mark")
-        arrived = {str(number): seen["bytes"].get(str(number), 0) for number in range(self.count)}
-        return {**seen, "bytes": arrived}
+        seen = ask_all(self._sinks, "mark")
+        there = {number: count for each in seen for number, count in each["bytes"].items()}
+        arrived = {str(number): there.get(str(number), 0) for number in range(self.count)}
+        return {**seen[0], "bytes": arrived}
 
     def measure_alone(
         self, measurement: Measurement[Any], step: str, duration: float, before: float
@@ -78,7 +89,7 @@ class ElephantGroup:
     def finish(self, measurement: Measurement[Any]) -> None:
         """End the elephants, and compare what arrived of each with what was sent."""
         if self._workers:
-            finish_transfers(measurement, self._workers, self._sink)
+            finish_transfers(measurement, self._workers, *self._sinks)
 
 
 def elephants_summary(

@@ -212,11 +212,13 @@ class Measurement(Generic[S]):
         return reading._replace(law=f"kernel {qdisc.kind}", judged=judged)
 
     def _rewritten_for_it(self) -> int:
-        """The ACKs that the agent behind a hidden bottleneck has lowered for its far queue."""
+        """The ACKs that the agents behind a hidden bottleneck have lowered for their far queues."""
         if not self._testbed.has_agents:
             return 0
-        switch, port = self._scenario.plan.far_port.partition("-")[0], self._scenario.plan.far_port
-        return queues.queue_of(self._testbed.status(switch), far_name(port)).rewritten
+        return sum(
+            queues.queue_of(self._testbed.status(switch), far_name(port)).rewritten
+            for switch, port in self._scenario.plan.far_ports.items()
+        )
 
     def read_losses(self) -> queues.PortLosses:
         """Losses at the bottleneck so far for want of room. For tc, a packet that a program or a law drops

@@ -73,6 +73,18 @@ def round_timeout_s() -> Any:
     )
 
 
+def udp_mbit() -> Any:
+    """Rate of datagrams."""
+    return setting(
+        "rate at which each UDP flow sends, counted in payload; may be above that of the bottleneck "
+        "(`incast`: one flow, from the last sender to the first receiver, beside everything else; 0: none)",
+        unit="Mbit/s",
+        low=0,
+        high=10_000,
+        default=0.0,
+    )
+
+
 def repeats() -> Any:
     """Number of runs."""
     return setting("number of runs of all flows, one run after the other", low=1, high=1000, default=10)

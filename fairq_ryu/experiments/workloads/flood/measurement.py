@@ -25,7 +25,7 @@ class FloodMeasurement(Measurement[FloodScenario]):
         self._expected_s = scenario.warmup_s + scenario.elephants_only_s + scenario.flood_s + scenario.after_s
         self._attacker = self._senders.pop()
         self._elephants = ElephantGroup(
-            self, self._receiver, self._senders, scenario.elephants, scenario.seed
+            self, [self._receiver], self._senders, scenario.elephants, scenario.seed
         )
         self._syns, _port = self.start_worker(self._attacker, "syns")
 
@@ -42,7 +42,7 @@ class FloodMeasurement(Measurement[FloodScenario]):
             ),
             mac=victim.MAC(),
             address=victim.IP(),
-            port=self._elephants.port,
+            port=self._elephants.ports[0],
         )
         passed = scenario.warmup_s
         self.sleep("elephants warm up", passed, 0.0)

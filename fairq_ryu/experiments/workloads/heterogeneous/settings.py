@@ -57,13 +57,7 @@ class HeterogeneousScenario(shared.ShortScenario):
         default_text="0 each",
         example=(0, 10),
     )
-    udp_mbit: float = setting(
-        "rate at which each UDP flow sends, counted in payload; may be above that of the bottleneck",
-        unit="Mbit/s",
-        low=0,
-        high=10_000,
-        default=0.0,
-    )
+    udp_mbit: float = shared.udp_mbit()
     measured_s: float = setting(
         "duration of the measurement, after warmup_s", unit="s", low=0.1, high=36_000, default=60.0
     )

@@ -8,8 +8,9 @@ policy in the result. Pure. Those of its elephants are in `common.elephants`.
       counted_disturbed  of these, rounds that had to be counted because the undisturbed ones were too few:
                       the least disturbed
     mice            of the counted rounds; null without mice, otherwise
-      count           connections opened
-      unfinished      of these, without all bytes at round_timeout_s, or ended by an error
+      count           connections opened, or to be opened
+      unfinished      of these, without all bytes at round_timeout_s, ended by an error, or not begun
+                      because those before them had not ended
       errors          {reason: count} of the unfinished
       fct_ms          count, mean, sd (of the sample), p50, p95, p99, max of the completion times in ms,
                       from connect() to the last byte, finished mice only; null when none finished
@@ -35,6 +36,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure.stats import fct_summary
+from fairq_ryu.experiments.traffic.mice import NOT_BEGUN
 
 
 class Round(NamedTuple):
@@ -68,8 +70,9 @@ def mice_summary(
     client's. ``namespace_timeouts`` replaces the sockets' own counter on kernels that have none.
     """
     by_id = {each["id"]: each for each in servers}
-    both = [(each, by_id[each["id"]]) for each in client if each["id"] in by_id]
-    ends = [*client, *servers]
+    begun = [each for each in client if each["error"] != NOT_BEGUN]
+    both = [(each, by_id[each["id"]]) for each in begun if each["id"] in by_id]
+    ends = [*begun, *servers]
     exact = all(each["total_rto"] is not None for each in ends)
     times = [each["fct_ns"] / 1e6 if each["fct_ns"] is not None else None for each in client]
     finished = [each for each in times if each is not None]
@@ -82,6 +85,6 @@ def mice_summary(
         "rto_timeouts": sum(each["total_rto"] for each in ends) if exact else namespace_timeouts,
         "rto_source": "tcp_info" if exact else "namespace",
         "segments_dropped": sum(there["data_segs_out"] - here["data_segs_in"] for here, there in both),
-        "client_retransmissions": sum(each["total_retrans"] for each in client),
+        "client_retransmissions": sum(each["total_retrans"] for each in begun),
         "retransmissions": sum(each["total_retrans"] for each in ends),
     }

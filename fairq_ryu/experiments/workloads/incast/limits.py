@@ -16,14 +16,15 @@ def mice_ms(scenario: IncastScenario) -> float:
 
 
 def floor(scenario: IncastScenario) -> IncastScenario | None:
-    """The same volleys alone, on an idle link with an ample buffer; None without mice, or if the scenario
-    wants none.
+    """The same volleys alone, on an idle link with an ample buffer; None without mice, if they follow each
+    other (how long one takes is then no question of the volley), or if the scenario wants none.
     """
-    if not scenario.mice_per_sender or not scenario.floor:
+    if not scenario.mice_per_sender or not scenario.floor or scenario.requests > 1:
         return None
     return replace(
         scenario,
         elephants=0,
+        udp_mbit=0.0,
         warmup_s=0.0,
         elephants_only_s=0.0,
         after_s=0.0,
@@ -37,8 +38,10 @@ def floor(scenario: IncastScenario) -> IncastScenario | None:
 
 
 def add_limits(scenario: IncastScenario, figures: dict[str, Any], floor: Mapping[str, Any] | None) -> None:
-    """Add ``distance`` to one policy's figures; ``floor`` are the figures of the floor (None: not known)."""
-    if not (figures.get("mice") or {}).get("fct_ms"):
+    """Add ``distance`` to one policy's figures, unless mice follow each other; ``floor`` are the figures of
+    the floor (None: not known).
+    """
+    if not (figures.get("mice") or {}).get("fct_ms") or scenario.requests > 1:
         return
     mice = (floor or {}).get("mice") or {}
     # With losses it shows how long the hosts wait, not what the volley needs.

@@ -10,6 +10,7 @@ from typing import Any
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.workers import RunError, ask_all
 from fairq_ryu.experiments.workloads.common import rounds
+from fairq_ryu.experiments.workloads.common.datagram_flows import DatagramFlow, DatagramFlows
 from fairq_ryu.experiments.workloads.common.elephants import ElephantGroup, elephants_summary
 from fairq_ryu.experiments.workloads.common.measurement import (
     PROBE_BYTES,
@@ -34,10 +35,16 @@ class IncastMeasurement(Measurement[IncastScenario]):
             + scenario.rounds * scenario.whole_interval_s
             + scenario.after_s
         )
+        self._receivers = scenario.plan.receivers
         self._elephants = ElephantGroup(
-            self, self._receiver, self._senders, scenario.elephants, scenario.seed
+            self, self._receivers, self._senders, scenario.elephants, scenario.seed
         )
-        self._client, _port = self.start_worker(self._receiver, "client")
+        self._datagrams = None
+        if scenario.udp_mbit:
+            flow = DatagramFlow(0, self._senders[-1], 0.0)
+            to = (self._receiver, scenario.udp_mbit, scenario.seed)
+            self._datagrams = DatagramFlows(self, testbed, [flow], *to)
+        self._clients = [worker for worker, _port in self.start_workers(list(self._receivers), "client")]
         servers = self.start_workers(self._senders, "server")
         self._servers = [worker for worker, _port in servers]
         self._targets = [
@@ -50,7 +57,9 @@ class IncastMeasurement(Measurement[IncastScenario]):
         scenario = self._scenario
         self._progress("reaching every sender", 0.0)
         self._reach_every_sender()
-        self._elephants.start(self._testbed.host(self._receiver).IP())
+        self._elephants.start(*(self._testbed.host(name).IP() for name in self._receivers))
+        if self._datagrams is not None:
+            self._datagrams.begin(time.monotonic_ns())
         self.sleep("elephants warm up", scenario.warmup_s, 0.0)
         alone_sum, alone_queue = self._elephants.measure_alone(
             self, "elephants alone", scenario.elephants_only_s, scenario.warmup_s
@@ -67,6 +76,8 @@ class IncastMeasurement(Measurement[IncastScenario]):
         )
         servers = [mouse for each in ask_all(self._servers, "report") for mouse in each["mice"]]
         self._progress("comparing what arrived with what was sent", 1.0)
+        if self._datagrams is not None:
+            self._datagrams.finish(self)
         self._elephants.finish(self)
         for mouse in (mouse for each in made for mouse in each.mice):
             self.integrity.flow(mouse["intact"])
@@ -93,14 +104,18 @@ class IncastMeasurement(Measurement[IncastScenario]):
         """
 
         def failed_fetches() -> list[dict[str, Any]]:
-            mice = [self._mouse(sender, 0, PROBE_BYTES) for sender in range(len(self._servers))]
+            mice = [
+                self._mouse(sender, place, PROBE_BYTES)
+                for place in range(len(self._receivers))
+                for sender in range(len(self._servers))
+            ]
             return [each for each in self._volley(mice, 5.0) if each["error"]]
 
         failed = unreached(failed_fetches)
         if failed:
             name = self._senders[failed[0]["id"] % len(self._senders)]
             reason = failed[0]["error"]
-            raise RunError(f"{self._receiver} cannot fetch from {name} through the network: {reason}")
+            raise RunError(f"a receiver cannot fetch from {name} through the network: {reason}")
         ask_all(self._servers, "report")  # forget the probes
 
     def _rounds(self) -> list[Round]:
@@ -111,7 +126,9 @@ class IncastMeasurement(Measurement[IncastScenario]):
         def make(number: int) -> Round:
             nonlocal timeouts
             mice = [
-                self._mouse(sender, number * scenario.mice_per_sender + copy, scenario.mice_bytes)
+                self._mouse(
+                    sender, number * scenario.mice_per_sender + copy, scenario.mice_bytes, scenario.requests
+                )
                 for sender in range(scenario.senders)
                 for copy in range(scenario.mice_per_sender)
             ]
@@ -147,15 +164,25 @@ class IncastMeasurement(Measurement[IncastScenario]):
         self.sleep("elephants, no mice", duration, scenario.warmup_s + scenario.elephants_only_s)
         return []
 
-    def _mouse(self, sender: int, copy: int, size: int) -> dict[str, Any]:
-        number = copy * self._scenario.senders + sender
-        return {"id": number, "size": size, "seed": self._random.getrandbits(32), **self._targets[sender]}
+    def _mouse(self, sender: int, copy: int, size: int, requests: int = 1) -> dict[str, Any]:
+        """The mouse of this number at a sender, counted over all rounds; or so many, one after the other."""
+        return {
+            "id": (copy * self._scenario.senders + sender) * requests,
+            "copy": copy,
+            "size": size,
+            "requests": requests,
+            "seed": self._random.getrandbits(32),
+            **self._targets[sender],
+        }
 
     def _volley(self, mice: list[dict[str, Any]], timeout: float) -> list[dict[str, Any]]:
+        """The receivers fetch the mice that are theirs: those of each sender in turn."""
         with self.volley():
-            answer = self._client.ask("round", timeout + 20.0, mice=mice, timeout_s=timeout)
-        reports: list[dict[str, Any]] = answer["mice"]
-        return reports
+            for place, client in enumerate(self._clients):
+                own = [mouse for mouse in mice if mouse["copy"] % len(self._clients) == place]
+                client.send("round", mice=own, timeout_s=timeout)
+            answers = [client.receive("round", timeout + 20.0) for client in self._clients]
+        return [report for answer in answers for report in answer["mice"]]
 
 
 MEASUREMENT = IncastMeasurement

@@ -7,17 +7,36 @@ from dataclasses import dataclass
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.settings import Scenario, setting
 from fairq_ryu.experiments.workloads.common import settings as shared
+from mininet_topos import plans
 
 
 @dataclass(frozen=True, kw_only=True)
 class IncastScenario(Scenario):
     """Volleys of mice beside elephants."""
 
+    receivers: int = setting(
+        "number of receiving hosts, which elephants and mice have in turn; only topologies dumbbell and tor "
+        "have several",
+        low=1,
+        high=plans.RIGHT[1],
+        default=1,
+    )
     elephants: int = shared.elephants()
     mice_per_sender: int = setting(
-        "number of new connections that each sender answers in each round", low=0, high=1000, example=2
+        "number of new connections that each sender answers at a time in each round",
+        low=0,
+        high=1000,
+        example=2,
     )
     mice_bytes: int = setting("size of each mouse", unit="bytes", low=1, high=100_000_000, example=11_500)
+    requests: int = setting(
+        "number of mice that follow each other in a round, in place of each single one: the next connection "
+        "is opened when the one before it has ended (closed loop)",
+        low=1,
+        high=100_000,
+        default=1,
+    )
+    udp_mbit: float = shared.udp_mbit()
     rounds: int = shared.rounds()
     round_interval_s: float = shared.round_interval_s()
     round_timeout_s: float = shared.round_timeout_s()
@@ -38,11 +57,21 @@ class IncastScenario(Scenario):
     @property
     def mice(self) -> int:
         """Number of mice in the whole run, unless rounds are repeated."""
-        return self.senders * self.mice_per_sender * self.rounds
+        return self.senders * self.mice_per_sender * self.requests * self.rounds
+
+    @property
+    def applications(self) -> int:
+        """One for each receiver."""
+        return self.receivers
 
     def check(self) -> None:
         """`UserError` when the settings contradict each other."""
         super().check()
+        if self.receivers > len(self.plan.receivers):
+            raise UserError(
+                f"topology {self.topology} has one receiver, and receivers is {self.receivers}",
+                "set topology = dumbbell or tor, or receivers = 1",
+            )
         if not self.elephants and not self.mice_per_sender:
             raise UserError("there is nothing to send", "raise elephants or mice_per_sender")
         if self.controller_stopped_s and not self.mice_per_sender:

@@ -32,7 +32,7 @@ class MessagesMeasurement(Measurement[MessagesScenario]):
         super().__init__(testbed, scenario, progress)
         self._expected_s = scenario.warmup_s + scenario.elephants_only_s + scenario.messages_s
         self._elephants = ElephantGroup(
-            self, self._receiver, self._senders, scenario.elephants, scenario.seed
+            self, [self._receiver], self._senders, scenario.elephants, scenario.seed
         )
         self._echo, self._port_of_echo = self.start_worker(self._receiver, "echo")
         hosts = self._senders[: scenario.connections]

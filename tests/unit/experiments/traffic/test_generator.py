@@ -31,15 +31,17 @@ def start(tmp_path):
     assert all(worker.process.returncode is not None for worker in workers)
 
 
-def mouse(number, port, size=11_500, seed=None):
+def mouse(number, port, size=11_500, seed=None, requests=1):
     seed = number if seed is None else seed
-    return {"id": number, "size": size, "seed": seed, "address": "127.0.0.1", "port": port}
+    order = {"id": number, "size": size, "seed": seed, "requests": requests}
+    return {**order, "address": "127.0.0.1", "port": port}
 
 
 def test_elephants_are_counted_at_the_receiver(start):
     sink, port = start("sink")
     elephants, _none = start("elephants")
-    elephants.ask("start", indices=[0, 5], address="127.0.0.1", port=port, seed=7)
+    flows = [{"index": index, "address": "127.0.0.1", "port": port} for index in (0, 5)]
+    elephants.ask("start", flows=flows, seed=7)
     while set((before := sink.ask("mark"))["bytes"]) != {"0", "5"}:
         time.sleep(0.01)
     asked = time.monotonic_ns()
@@ -75,6 +77,26 @@ def test_a_volley_of_mice_transfers_every_byte(start):
         assert by_id[each["id"]]["data_segs_out"] == each["data_segs_in"]
         assert by_id[each["id"]]["data_segs_in"] == each["data_segs_out"] == 1
     assert first.ask("report") == {"re": "report", "mice": [], "open": 0}
+
+
+def test_mice_that_follow_each_other_are_never_open_together(start):
+    server, port = start("server")
+    client, _none = start("client")
+    answer = client.ask("round", 30, mice=[mouse(0, port, requests=20), mouse(20, port)], timeout_s=10)
+    assert [each["id"] for each in answer["mice"]] == list(range(21))
+    assert all(each["error"] is None and each["intact"] for each in answer["mice"])
+    assert sum(each["fct_ns"] for each in answer["mice"][:20]) <= answer["took_ns"]
+    report = server.ask("report")
+    assert {each["id"] for each in report["mice"]} == set(range(21)) and report["open"] == 0
+
+
+def test_mice_that_follow_one_without_an_answer_are_not_begun(start):
+    client, _none = start("client")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        order = mouse(0, deaf.getsockname()[1], requests=3)
+        answer = client.ask("round", 30, mice=[order], timeout_s=0.3)
+    assert [each["error"] for each in answer["mice"]] == ["timeout", "not begun", "not begun"]
+    assert [each["id"] for each in answer["mice"]] == [0, 1, 2]
 
 
 TALK = {"size": 200, "interval_s": 0.02, "timeout_s": 5, "seed": 1}
@@ -209,7 +231,8 @@ def test_a_generator_that_fails_reports_the_reason(start):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with pytest.raises(RunError, match=r"elephants on loopback: .*refused"):
-            elephants.ask("start", indices=[0], address="127.0.0.1", port=unused.getsockname()[1], seed=0)
+            flow = {"index": 0, "address": "127.0.0.1", "port": unused.getsockname()[1]}
+            elephants.ask("start", flows=[flow], seed=0)
 
 
 def test_a_generator_that_ended_is_detected(start):

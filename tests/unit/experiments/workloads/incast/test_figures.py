@@ -36,6 +36,14 @@ def test_a_mouse_that_never_reached_its_server_is_unfinished_and_drops_nothing_k
     assert mice["rto_timeouts"] == 3
 
 
+def test_mice_that_were_not_begun_are_unfinished_and_have_no_counters():
+    rest = {"id": 1, "fct_ns": None, "error": "not begun", "intact": True}
+    mice = mice_summary([client_mouse(0, None, 0, "timeout", 3, 3), rest], [], 0)
+    assert (mice["count"], mice["unfinished"]) == (2, 2)
+    assert mice["errors"] == {"timeout": 1, "not begun": 1}
+    assert (mice["rto_timeouts"], mice["retransmissions"], mice["rto_source"]) == (3, 3, "tcp_info")
+
+
 def test_old_kernels_fall_back_to_the_namespace_and_are_marked():
     mice = mice_summary([client_mouse(0, 10, 8, rto=None)], [server_mouse(0, 8, rto=None)], 12)
     assert (mice["rto_timeouts"], mice["rto_source"]) == (12, "namespace")

@@ -26,6 +26,15 @@ def test_the_floor_has_the_volley_and_nothing_else():
     large = scenario.load("incast", {"mice_per_sender": "16"})
     assert limits.floor(large).rto_min_ms > limits.mice_ms(large) > 200
     assert limits.floor(scenario.load("incast", {"mice_per_sender": "0"})) is None
+    assert limits.floor(scenario.load("incast", {"udp_mbit": "5"})).udp_mbit == 0
+
+
+def test_mice_that_follow_each_other_have_no_limit_of_a_volley():
+    chained = scenario.load("incast", {"requests": "10"})
+    assert limits.floor(chained) is None
+    figures = {"mice": {"fct_ms": {"p99": 1}}}
+    limits.add_limits(chained, figures, None)
+    assert "distance" not in figures
 
 
 def test_distances_are_added_to_the_figures():

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.workloads.incast import measurement
 
@@ -33,8 +34,6 @@ class Clock:
 @pytest.fixture
 def incast(monkeypatch):
     def make(host, wanted):
-        from fairq_ryu.experiments import scenario
-
         clock, progress = Clock(host), []
         chosen = scenario.load(
             "incast", {"rounds": str(wanted), "senders": "2", "round_interval_s": "0", "seed": "1"}
@@ -72,6 +71,30 @@ def test_a_run_continues_until_there_are_enough_undisturbed_rounds(incast):
 def test_a_run_ends_at_twice_the_rounds(incast):
     running, clock, _said = incast([3] * 100, 4)
     assert len(running._rounds()) == len(clock.volleys) == 8
+
+
+def test_receivers_fetch_the_mice_of_each_sender_in_turn():
+    """Two senders with three mice each, and two receivers; each mouse is a chain of four."""
+
+    class Client:
+        def send(self, _what, mice, timeout_s):
+            self.own = mice
+
+        def receive(self, _what, timeout):
+            return {"mice": [{"id": mouse["id"]} for mouse in self.own]}
+
+    incast = object.__new__(measurement.IncastMeasurement)
+    incast._scenario = scenario.load("incast-tor", {"senders": "2", "receivers": "2"})
+    incast._random = random.Random(1)
+    incast._targets = [{"port": 1}, {"port": 2}]
+    incast._clients = [Client(), Client()]
+    incast.volley = contextlib.nullcontext
+    mice = [incast._mouse(sender, copy, 100, 4) for sender in (0, 1) for copy in (0, 1, 2)]
+    assert len(incast._volley(mice, 1.0)) == 6
+    found = [[(mouse["port"], mouse["id"]) for mouse in client.own] for client in incast._clients]
+    assert found == [[(1, 0), (1, 16), (2, 4), (2, 20)], [(1, 8), (2, 12)]]
+    ids = [number for mouse in mice for number in range(mouse["id"], mouse["id"] + 4)]
+    assert sorted(ids) == list(range(24))
 
 
 def test_the_controller_is_stopped_before_each_volley_and_until_its_end(incast, monkeypatch):
