@@ -145,7 +145,7 @@ class Controller(app_manager.RyuApp):
                 config,
                 self.switches.connected,
                 self.switches.disconnected,
-                self.gone.taken_over,
+                self._taken_over,
                 self._load,
                 log,
             )
@@ -234,6 +234,10 @@ class Controller(app_manager.RyuApp):
     def _port_settings(self, dpid: int, settings: Mapping[int, PortSettings]) -> None:
         self.fabric.port_settings(dpid, settings)
         self.rerouting.notify()
+
+    def _taken_over(self, dpid: int) -> None:
+        self.tracker.handed_over(dpid, time.monotonic())
+        self.gone.taken_over(dpid)
 
     def _load(self, dpid: int) -> int:
         """The load of a bridge: its governed ports, and their connections."""

@@ -33,7 +33,7 @@ class GoneSwitches:
                 self._forget(dpid)
 
     def taken_over(self, dpid: int) -> None:
-        """Another controller owns a bridge, and knows its connections, from now on."""
+        """Another controller owns a bridge from now on, and its connections have been handed over."""
         if self._fabric.topology.knows(dpid):
             self._fabric.bridge_forgotten(dpid)
         self._forget(dpid)

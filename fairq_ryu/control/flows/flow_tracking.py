@@ -169,6 +169,10 @@ class FlowTracker:
         """A bridge's port was removed: no flow passes it any more."""
         self.apply(self._flows.forget_port(port), now)
 
+    def handed_over(self, dpid: int, now: float) -> None:
+        """Another controller owns a bridge, and knows its connections, from now on."""
+        self.apply(self._flows.hand_over(dpid), now)
+
     def drop_expired(self) -> None:
         """Forget closed connections, and end those whose SYN was not answered."""
         self._apply_slices(self._flows.drop_expired(time.monotonic()))

@@ -40,7 +40,7 @@ def network_of(scenario: Scenario, link_mbit: float) -> Network:
     at, towards = plan.bottleneck
     senders = plan.senders(scenario.senders)
     bottleneck = Link(at, towards, scenario.rate_mbit, buffer)
-    if isinstance(plan, plans.Incast) and not plan.far_port:
+    if isinstance(plan, plans.Incast) and not plan.far_ports:
         return Network((at,), (bottleneck, *(Link(at, host, link_mbit) for host in senders)), 2)
     if isinstance(plan, plans.Dumbbell):
         hosts = (*(Link(at, host, link_mbit) for host in senders), Link(towards, plan.receiver, link_mbit))

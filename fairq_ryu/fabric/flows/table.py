@@ -340,6 +340,22 @@ class FlowTable(SwitchReports):
         self._flow_ports.forget_switch(dpid)
         return self._forget(dpid, lambda port: port.dpid == dpid)
 
+    def hand_over(self, dpid: int) -> list[FlowEvent]:
+        """Another controller knows the connections of a switch from now on. Those that are at no other switch
+        are removed; they have not ended.
+        """
+        events: list[FlowEvent] = []
+        for flow in self._flow_ports.flows_of(dpid):
+            connection = self._entries.by_flow.get(flow)
+            if connection is None:
+                continue  # it was removed with its other direction
+            directions = connection.directions.values()
+            if {port.dpid for each in directions for port in each.ports} <= {dpid}:
+                events += self._entries.remove(connection)
+            else:
+                events += self._flow_ports.remove_ports(connection, lambda port: port.dpid == dpid)
+        return events + self.forget_switch(dpid)
+
     def switches(self) -> set[int]:
         """The switches of which anything is kept, by dpid."""
         entries = self._entries

@@ -75,6 +75,9 @@ def test_the_answers_are_those_of_the_schema(make):
     whole.until(lambda: whole.ask("/v1/flows").json["total"] == 1)
     paths = [each.path for each in RESOURCES if "GET" in each.operations and each.operations["GET"].answers]
     assert {"/v1/health", "/v1/ports", "/v1/flows", "/v1/policy", "/v1/events"} <= set(paths)
+    # It is alone.
+    paths.remove("/v1/cluster")
+    assert whole.ask("/v1/cluster").status_int == 404
     for path in (each for each in paths if "{" not in each):
         answer = whole.ask(path)
         assert (answer.status_int, rest_answers.fault(path, answer.json)) == (200, "")

@@ -809,8 +809,8 @@ def test_announcements(controller, lines):
     controller.say({"announcements": [row, {**row, "flows": []}], **PAGE, "total": 4, "offset": 2})
     header, _, first, second, footer = lines("announcements", "--offset", "2")
     assert footer == "showing 2 of 4, after the first 2"
-    assert words(header) == "id src dst sport dport size deadline left expires_s flows"
-    assert words(first) == "3 10.0.0.2 10.0.0.1 - 5001 - - 0 - 40002 40004"
+    assert words(header) == "id src dst sport dport size deadline priority left expires_s flows"
+    assert words(first) == "3 10.0.0.2 10.0.0.1 - 5001 - - - 0 - 40002 40004"
     assert second.split()[-1] == "-"
 
 

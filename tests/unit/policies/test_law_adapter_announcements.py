@@ -81,9 +81,13 @@ def test_one_policy_that_uses_announcements_is_enough():
     )
 
 
+def view_of(site):
+    return AnnouncementsView(site.windows, Announcing(site.windows, Requests(), logging.getLogger("test")))
+
+
 def test_an_announcement_is_declined_or_taken():
     site = Site()
-    view = AnnouncementsView(site.windows, Announcing(site.windows, Requests(), logging.getLogger("test")))
+    view = view_of(site)
     assert view.announce(WANTED)["id"] == 1
     site.windows.engine.use(make("fairq", Config()), 1.0)
     with pytest.raises(Declined, match="fairq"):
@@ -101,7 +105,7 @@ BOTH = Request(WANTED.src, WANTED.dst, 80, size=9, priority=400)
 def test_an_announcement_is_taken_if_the_policy_uses_anything_of_it(policy, taken):
     site = Site()
     site.windows.engine.use(make(policy, Config()), 1.0)
-    view = AnnouncementsView(site.windows)
+    view = view_of(site)
     for wanted in (WANTED, PRIORITY, BOTH):
         if wanted in taken:
             assert view.announce(wanted)["priority"] == wanted.priority

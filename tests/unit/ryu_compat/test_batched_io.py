@@ -162,6 +162,17 @@ def test_copies_and_replies_are_offered_before_they_become_events(monkeypatch, t
     assert brick.seen == ([] if taken else ["EventOFPPacketIn", "EventOFPExperimenterStatsReply"])
 
 
+def test_of_a_switch_that_is_another_controller_s_only_role_and_ports_are_of_interest(monkeypatch):
+    monkeypatch.setattr(batched_io.SwitchConnection, "owned", False)
+    offered: list[int] = []
+    for module in (direct_replies, segment_packet_ins):
+        monkeypatch.setattr(module, "take", lambda _, message: bool(offered.append(message[1])))
+    role = messages.message(ofp.OFPT_ROLE_REPLY, struct.pack("!I4xQ", ofp.OFPCR_ROLE_SLAVE, 7))
+    other = messages.from_switch()["packet-in-syn"] + messages.reply(ofp.OFPMP_EXPERIMENTER, bytes(8))
+    _, _, brick = receive(other + role, state=MAIN_DISPATCHER)
+    assert brick.seen == ["EventOFPRoleReply"] and offered == []
+
+
 def test_a_peer_that_floods_does_not_starve_the_controller(monkeypatch):
     """For any amount of data, in any number of reads."""
     turns: list[int] = []

@@ -75,6 +75,7 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Any:
         slots={7: 2},
         bucket_ns=NOW // 70,
         port_state=lambda ifindex: counts,
+        tenant_of=lambda ifindex, family, address: (ifindex, address[0]),
     )
     made: Any = TurnProgram(None, window, 4)
     made.loads = 0
@@ -214,7 +215,7 @@ def test_a_packet_is_handed_over_as_it_would_be_on_the_wire(program: Any) -> Non
     (packet,) = program._packets
     same = bytes(key)[:37] + b"\0" + bytes(key)[38:]
     sent = frame[:12] + bytes.fromhex("81000005") + frame[12:]
-    assert packet == (7, bytes(key), same, b"\2" * 16, sent, 9)
+    assert packet == (7, bytes(key), same, b"\2" * 16, sent, 9, 7, 2), "the tenant of its sender, too"
     held.key.dir = 0
     program._on_held(addressof(held), sizeof(held))
     assert program._packets[1].sender == b"\1" * 16

@@ -91,3 +91,17 @@ def test_a_port_that_is_added_again_keeps_its_name(site):
     site.windows.name_ports(0.1)
     site.windows.port_removed(B)
     assert B in site.windows.engine.ports_of(1)
+
+
+def test_of_a_bridge_that_another_controller_owns_nothing_is_kept_at_once(site):
+    """Not even its connections: the other one knows them from now on."""
+    site.open()
+    site.windows.name_ports(0.1)
+    site.fabric.bridge_disconnected(site.bridge)
+    site.windows.agent_disconnected(site.link)
+    assert site.fabric.topology.knows(1) and site.flows.has_flows(1)
+    site.windows.apply(site.flows.hand_over(1), 0.3)
+    assert not site.windows.busy(1)
+    site.gone.taken_over(1)
+    assert not site.fabric.topology.knows(1)
+    assert site.gone.kept() == set() and len(site.flows) == 0

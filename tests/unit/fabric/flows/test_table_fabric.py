@@ -312,3 +312,17 @@ def test_on_one_switch_a_flow_leaves_by_one_port(local):
 
 def test_the_lag_is_less_than_the_other_timeouts():
     assert LAG < GRACE
+
+
+# Switches of another controller
+
+
+def test_connections_that_are_at_no_other_switch_are_handed_over(net):
+    net.open()
+    dpids = sorted({port.dpid for port in (*OVER3.forward, *OVER3.backward)})
+    assert len(dpids) > 1
+    for dpid in dpids[:-1]:
+        net.replay(net.table.hand_over(dpid))
+        assert len(net.table) == 1 and not net.table.has_flows(dpid)
+    net.replay(net.table.hand_over(dpids[-1]))
+    assert len(net.table) == 0 and net.table.switches() == set()

@@ -1,0 +1,184 @@
+"""A controller among others: what it does with the rows, and what it shows. The database is a few dicts."""
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import oxm
+from fairq_ryu.cluster.ownership import MISSES
+from fairq_ryu.cluster.view import TO_AGENT, Bridge, Member, View
+from fairq_ryu.control.ownership import owners as module
+from fairq_ryu.control.ownership.owners import Owners
+from fairq_ryu.rest.schema.state import Cluster
+from tests.support.fakes import FakeSwitch
+
+ME = Member("a/1", "a", "http://10.0.0.1:8080", "same")
+LEASE = 2.0
+
+
+class Rows:
+    """The database: transactions are carried out at once, unless it is ``down``."""
+
+    def __init__(self):
+        self.members, self.bridges, self.texts = {}, {}, {}
+        self.down, self.changed = False, False
+        self.connected = True
+
+    def step(self):
+        changed, self.changed = self.changed, False
+        return changed
+
+    def work(self):
+        pass
+
+    def view(self):
+        return View(dict(self.members), dict(self.bridges))
+
+    def take_requests(self):
+        found, self.texts = self.texts, {}
+        return found
+
+    def write(self, change, over=lambda _: None, seconds=0.0):
+        if not self.down:
+            change()
+            self.changed = True
+        over(not self.down)
+
+
+@pytest.fixture
+def site(monkeypatch):
+    return Site(monkeypatch)
+
+
+class Site:
+    def __init__(self, monkeypatch):
+        self.rows, self.log, self.requested = Rows(), [], []
+        monkeypatch.setattr(module.rows, "beat", self.beat)
+        monkeypatch.setattr(module.rows, "claim", self.claim)
+        monkeypatch.setattr(module.rows, "leave", self.leave)
+        self.owners = Owners(
+            self.rows,
+            ME,
+            True,
+            LEASE,
+            lambda datapath: self.log.append(("gained", datapath.id)),
+            lambda datapath, why: self.log.append(("lost", datapath.id, why)),
+            lambda dpid: self.log.append(("dropped", dpid)),
+            lambda dpid: 14,
+            logging.getLogger("test"),
+            self.requested.append,
+        )
+        self.now = 0.0
+
+    def beat(self, member, loads):
+        def beat():
+            before = self.rows.members.get(member.id, member)
+            self.rows.members[member.id] = member._replace(beat=before.beat + 1)
+            for dpid, load in loads.items():
+                self.rows.bridges[dpid] = self.rows.bridges[dpid]._replace(load=load)
+
+        return beat
+
+    def claim(self, claims, owner):
+        def claim():
+            for each in claims:
+                self.rows.bridges[each.dpid] = Bridge(owner, each.generation)
+
+        return claim
+
+    def leave(self, member, beat=None):
+        def leave():
+            del self.rows.members[member]
+
+        return leave
+
+    def run(self, beats):
+        for _ in range(beats):
+            self.now += 1.001 * self.owners.beat
+            self.owners._step(self.now)
+
+    def connect(self, number):
+        switch = FakeSwitch(number)
+        switch.owned = False
+        self.owners.connected(switch)
+        return switch
+
+    def confirm(self, switch):
+        """The switch accepts the role that was requested last."""
+        asked = [each for each in switch.sent if each.msg_type == ofp.OFPT_ROLE_REQUEST][-1]
+        reply = SimpleNamespace(datapath=switch, role=asked.role, generation_id=asked.generation_id)
+        self.owners.role_reply(reply)
+
+
+def test_a_lease_has_room_for_the_beats_and_for_what_follows(site):
+    assert (MISSES + 1) * site.owners.beat < 0.75 * LEASE
+
+
+def test_a_switch_is_claimed_fenced_used_and_given_up(site):
+    agent = site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    assert site.rows.bridges == {5: Bridge("a/1", 1, 14)}
+    assert site.log == []  # it has not confirmed yet
+    site.confirm(agent)
+    assert site.log == [("gained", agent.id)]
+    site.rows.bridges[5] = Bridge("b/1", 2, 14)
+    site.rows.members["b/1"] = Member("b/1", "b", settings="same", reach={5: TO_AGENT})
+    site.rows.changed = True
+    site.owners._step(site.now)
+    kinds = [each[0] for each in site.log]
+    assert kinds == ["gained", "lost", "dropped"] and "another controller" in site.log[1][2]
+    assert agent.sent[-1].role == ofp.OFPCR_ROLE_SLAVE and agent.sent[-1].generation_id == 2
+
+
+def test_a_connection_that_ends_is_lost_but_its_bridge_is_not_dropped(site):
+    agent = site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.confirm(agent)
+    site.owners.disconnected(agent)
+    assert site.log[1:] == [("lost", agent.id, "connection lost")]
+
+
+def test_without_the_database_what_is_there_goes_on(site):
+    agent = site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.confirm(agent)
+    site.rows.down = True
+    before = dict(site.rows.bridges)
+    site.run(100)
+    assert site.rows.bridges == before and site.log == [("gained", agent.id)]
+
+
+def test_the_dead_are_removed_after_a_while(site):
+    site.rows.members["b/1"] = Member("b/1", "b", settings="same", beat=7)
+    site.run(60 * MISSES)
+    assert "b/1" in site.rows.members
+    site.run(MISSES)
+    assert "b/1" not in site.rows.members
+
+
+def test_other_settings_are_named_once(site, caplog):
+    site.rows.members["b/1"] = Member("b/1", "b", settings="other", beat=7)
+    with caplog.at_level(logging.WARNING):
+        site.run(5)
+    assert caplog.text.count("the settings of controller b are not the same as here") == 1
+
+
+def test_requests_are_carried_out(site):
+    site.rows.texts = {("policy", ""): '"sed"'}
+    site.run(2)
+    assert site.requested == [{("policy", ""): '"sed"'}]
+
+
+def test_what_people_may_read(site):
+    site.connect(oxm.agent_dpid(5))
+    site.rows.members["b/1"] = Member("b/1", "b", "http://10.0.0.2:8080", "same", beat=7)
+    site.run(MISSES + 6)
+    found = Cluster.model_validate(site.owners.cluster())
+    assert [(row.name, row.alive, row.bridges, row.load) for row in found.controllers] == [
+        ("a", True, 1, 14),
+        ("b", False, 0, 0),
+    ]
+    assert [(row.dpid, row.owner, row.generation) for row in found.bridges] == [("0000000000000005", "a", 1)]
+    assert site.owners.others() == [("b", "http://10.0.0.2:8080", False)]
