@@ -51,7 +51,8 @@ BESIDE = _files("""
 # Files that use bridges, hosts, agents and controllers, but do not fail because the machine is slow: in a
 # parallel run each worker has an own machine for them. Those that take longest are first.
 ON_OWN_MACHINE = _files("""
-    switch/coupling fabric/agent e2e/policies e2e/owners e2e/tenants fabric/topologies e2e/controller e2e/fabric
+    switch/coupling fabric/agent e2e/policies e2e/owners e2e/tenants fabric/topologies e2e/controller
+    e2e/fabric
     e2e/fabric_life e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports e2e/page
     fabric/bridges e2e/ways e2e/release e2e/loops e2e/sweep e2e/attacks e2e/observe e2e/far_queues
     e2e/shim
