@@ -119,6 +119,7 @@ def start_vswitchd(site: Site, load: Load) -> None:
 
 def kill_database(site: Site, load: Load) -> None:
     site.machine.end(DATABASE)
+    time.sleep(1)
 
 
 def start_database(site: Site, load: Load) -> None:
