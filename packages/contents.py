@@ -129,7 +129,8 @@ def _controller(root: Path, version: str, pins: dict[str, str], manuals: dict[st
         "packages that it needs.",
         items=tuple(items),
         relations={
-            "Depends": f"{COMMON} (= {version}), passwd, python3, {python}, libc6, libgcc-s1, libstdc++6"
+            "Depends": f"{COMMON} (= {version}), passwd, python3, {python}, libc6, libgcc-s1, libstdc++6, "
+            "python3-openvswitch"  # the database that controllers share
         },
         scripts={name: _filled(text, replaced) for name, text in _scripts(CONTROLLER).items()},
     )
