@@ -24,7 +24,7 @@ needs_ns3 = pytest.mark.skipif(
 )
 pytestmark = pytest.mark.timeout(600)  # the first one compiles
 WITHIN = 0.15
-"""Of the real figure: what docs/simulator.md promises."""
+"""Of the real figure: what docs/simulator.md promises, set when the first figures were known."""
 BENCH = {"rounds": 2, "warmup_s": 2, "elephants_only_s": 0}
 
 
