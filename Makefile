@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/laws/*/*.h fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c simulator/*.[ch] simulator/*.cc simulator/bpf/*.h)
 
-.PHONY: help setup setup-dev demo test test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
+.PHONY: help setup setup-dev demo test test-fresh test-vm test-faults test-unit test-package fuzz docs lint format bench bpf package clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ test-fresh: ## both commands in a minimal root made for them, as on a fresh mach
 # Without set-up on this machine: it sets up in the roots of the virtual machines.
 test-vm: ## on the distributions' own kernels, in virtual machines (ARGS=--all: everything, hours)
 	@exec $(SUDO) python3 -m tests.vm $(ARGS)
+
+# With a network and an Open vSwitch of its own, whose processes are killed, stopped and cut off.
+test-faults: setup-dev ## every fault of the table under traffic (ROUNDS=20: so often each)
+	@exec $(SUDO) env FAIRQ_FAULT_ROUNDS=$(or $(ROUNDS),1) $(BIN)/pytest --numprocesses 1 tests/faults
 
 test-unit: setup-dev ## the tests that need no root; seconds
 	@exec $(BIN)/pytest tests/unit

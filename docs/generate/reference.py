@@ -18,6 +18,7 @@ from fairq_ryu.policies import base
 from fairq_ryu.rest.openapi import document
 from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.setting import Setting
+from tests.faults import table
 from tests.vm import results
 
 _API = document(RESOURCES)
@@ -200,6 +201,15 @@ def arguments(old: Old, module: str) -> Rows:
             # None is explained in the page.
             rows.append((f"`{name}`", unit, default if each.default is None else str(each.default), meaning))
     return rows
+
+
+# Faults
+
+
+def faults(_old: Old) -> Rows:
+    """Those that the tests make, and what holds meanwhile."""
+    rows = [(each.what, each.forwarding.value, each.windows.value, each.note) for each in table.FAULTS]
+    return [("what happens", "forwarding meanwhile", "lowered windows meanwhile", "more"), *rows]
 
 
 # Machines
