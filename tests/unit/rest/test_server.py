@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import resource
 import select
 import socket
 import subprocess
@@ -29,8 +30,9 @@ ROOT = Path(__file__).resolve().parents[3]
 STREAMS = 4
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[tuple[str, int]]:
+@contextlib.contextmanager
+def serving() -> Iterator[tuple[int, tuple[str, int]]]:
+    """A server, with its pid and its address."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "tests.support.restsite", "0", f"rest_streams={STREAMS}"],
         cwd=ROOT,
@@ -42,11 +44,27 @@ def address() -> Iterator[tuple[str, int]]:
         assert process.stdout is not None
         parts = urlsplit(process.stdout.readline().strip())
         assert parts.hostname and parts.port
-        yield parts.hostname, parts.port
+        yield process.pid, (parts.hostname, parts.port)
         assert process.poll() is None, "the server has ended"
     finally:
         process.kill()
         process.wait()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[tuple[str, int]]:
+    with serving() as (_pid, found):
+        yield found
+
+
+def test_it_serves_again_when_there_are_descriptors_again() -> None:
+    with serving() as (pid, address):
+        assert described(address, head(HOST)).startswith(b"HTTP/1.1 200")
+        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+        assert described(address, head(HOST), 0.5) == b""
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+        assert described(address, head(HOST)).startswith(b"HTTP/1.1 200")
 
 
 def described(address: tuple[str, int], request: bytes, seconds: float = 5.0) -> bytes:
