@@ -16,11 +16,18 @@ _SO_SNDBUFFORCE = 32
 
 
 class FrameSocket:
-    """A packet socket, opened when it is first used. It receives nothing."""
+    """A packet socket. It receives nothing."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
         self._mark = 0
+
+    def open(self) -> None:
+        """Open it now, because later there may be no file descriptor for it. Without one, :meth:`send` tries
+        again.
+        """
+        with contextlib.suppress(OSError):
+            self._socket = self._socket or _opened()
 
     def send(self, interface: str, frame: bytes, mark: int = 0) -> bool:
         """Send a frame, with a mark that eBPF programs can read. False: it was not sent, because the

@@ -215,7 +215,7 @@ class Server(hub.WSGIServer):
 def serve(listening: Any, application: Any) -> None:
     """Serve an application on a socket that listens."""
     eventlet_wsgi.server(
-        listening,
+        web_server.accepting(listening, LOG),
         application,
         max_size=CONNECTIONS,
         protocol=Protocol,

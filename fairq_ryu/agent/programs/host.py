@@ -99,6 +99,7 @@ class HostPrograms:
             for program in programs:
                 self._programs.append(program)
                 program.load()
+            self.frames.open()
         except BaseException:
             self.close()
             raise

@@ -161,6 +161,7 @@ class TurnProgram(FilterProgram):
             loaded.close()
             raise
         self._object = loaded
+        self._frames.open()
         if self.on_load is not None:
             self.on_load(self._ring.fd)
 

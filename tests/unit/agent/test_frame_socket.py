@@ -91,6 +91,14 @@ def test_a_mark_holds_for_its_frame_only(kernel):
     assert not frames.send("s1-eth1", FRAME, 1) and len(kernel.sent) == 4
 
 
+def test_it_is_opened_before_descriptors_are_used_up(kernel):
+    frames = FrameSocket()
+    frames.open()
+    frames.open()
+    assert len(kernel.opened) == 1
+    assert frames.send("s1-eth1", FRAME) and len(kernel.opened) == 1
+
+
 def test_closing_twice(kernel):
     frames = FrameSocket()
     frames.close()

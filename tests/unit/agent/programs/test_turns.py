@@ -39,6 +39,9 @@ class Frames:
         self.sent: list[tuple[str, bytes, int]] = []
         self.failure = False
 
+    def open(self) -> None:
+        pass
+
     def send(self, interface: str, frame: bytes, mark: int) -> bool:
         self.sent.append((interface, frame, mark))
         return not self.failure
