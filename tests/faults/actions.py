@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _DAY = 86_400
 _STOPPED_S = 5.0
 _MANY, _SHORT_MANY = 1000, 100
-_FEW_FLOWS = 128
+_FEW_FLOWS, _MORE_FLOWS = 1024, 1500
 DATABASE, SWITCH = "ovsdb-server", "ovs-vswitchd"
 
 
@@ -119,6 +119,7 @@ def start_vswitchd(site: Site, load: Load) -> None:
 
 def kill_database(site: Site, load: Load) -> None:
     site.machine.end(DATABASE)
+    time.sleep(1)
 
 
 def start_database(site: Site, load: Load) -> None:
@@ -235,9 +236,8 @@ def give_descriptors_to_controller(site: Site, load: Load) -> None:
 def fill_maps(site: Site, load: Load) -> None:
     assert site.agent.end() == 0, site.agent.text
     site.start_agent(f"[agent]\nflows = {_FEW_FLOWS}\n")
-    number = 4 * _FEW_FLOWS
-    load.park(number)
-    site.wait(lambda: load.parked == number and site.status()["flows_evicted"] > 0)
+    load.park(_MORE_FLOWS)
+    site.wait(lambda: load.parked == _MORE_FLOWS and site.status()["flows_evicted"] > 0, 60)
 
 
 def empty_maps(site: Site, load: Load) -> None:

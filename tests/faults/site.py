@@ -99,6 +99,8 @@ class Site:
             with contextlib.suppress(ProcessLookupError):
                 program.process.send_signal(signal.SIGCONT)
             program.end()
+        # Mininet needs both, and a fault that was not mended may have left one of them dead.
+        self.restart_switch(*(name for name in (DATABASE, SWITCH) if name not in self.machine.running))
         self.net.stop()
 
     def _stepped_clock(self) -> mmap.mmap:
@@ -297,7 +299,7 @@ class Site:
         """The time for which each program could run and had no processor, seconds."""
         found: dict[int, float] = {}
         pids = [each.process.pid for each in self._programs.values()]
-        for pid in (os.getpid(), *pids, *self.machine.pids):
+        for pid in (os.getpid(), *pids, *self.machine.running.values()):
             threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
             with contextlib.suppress(OSError):
                 found[pid] = sum(int(each.read_text().split()[1]) for each in threads) / 1e9
@@ -331,6 +333,11 @@ class Site:
         for each in status.run_directory().iterdir():
             found[f"file {each.name}"] += 1
         return +found
+
+    def differs(self, before: Counter[str]) -> str:
+        """What there is now and was not in an inventory, and the other way round."""
+        now = self.inventory()
+        return f"more: {dict(now - before)}, less: {dict(before - now)}\n{self.logs()}"
 
     def see_bpf(self) -> set[tuple[str, int]]:
         """The ids of the maps and programs that the agent holds; all that were seen are remembered."""

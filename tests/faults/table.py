@@ -126,9 +126,10 @@ FAULTS = [
         "ovsdb-server is killed (SIGKILL) and started again",
         actions.kill_database,
         actions.start_database,
-        CONTINUES,
-        STAY,
-        "agent and ovs-vswitchd connect to it again",
+        STOPS,
+        OPEN,
+        "without its database, Open vSwitch's userspace datapath forwards nothing, with or without us; agent "
+        "and ovs-vswitchd connect to it again",
     ),
     Fault(
         "switch-restarted",

@@ -77,9 +77,6 @@ def make(site: Site, fault: Fault) -> float:
         assert until(lambda: all(load.done[kind] > volleys[kind] for kind in ("mouse", "deadline flow")))
         assert load.finish() == [], site.logs()
     assert site.resets() == resets
-    left = lambda: site.inventory() - before  # noqa: E731
-    assert until(lambda: not left()), dict(left())
-    lost = before - site.inventory()
-    assert not lost, dict(lost)
+    assert until(lambda: site.inventory() == before), site.differs(before)
     assert until(lambda: not site.left_of_bpf()), site.left_of_bpf()
     return took

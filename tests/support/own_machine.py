@@ -104,9 +104,9 @@ class OwnMachine:
         self._own = _namespaces()
 
     @property
-    def pids(self):
-        """The processes of its Open vSwitch."""
-        return [program.pid for program in self._programs.values()]
+    def running(self):
+        """The pids of `DATABASE` and `SWITCH`, without those that were ended."""
+        return {name: program.pid for name, program in self._programs.items()}
 
     def end(self, name, number=signal.SIGKILL):
         """End one of the two by a signal."""
