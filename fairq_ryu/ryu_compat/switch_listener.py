@@ -35,6 +35,7 @@ _SPARE_DESCRIPTORS = 512
 # When a connection claims the id of a connected switch, the present one must answer within these seconds.
 ANSWER_TIME = 2.0
 
+
 class Refused(Exception):
     """A connection must be closed; the text says why."""
 
