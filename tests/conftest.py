@@ -64,7 +64,7 @@ def scope_of(nodeid):
     directory, file = nodeid.split("/")[1], nodeid.split("::")[0]
     if file in BESIDE or file in ON_OWN_MACHINE:
         return file
-    return {"unit": nodeid, "lint": "lint", "page": "page"}.get(directory, "machine")
+    return {"unit": nodeid, "lint": "lint", "page": "page", "faults": "faults"}.get(directory, "machine")
 
 
 def turn_of(scope):
@@ -72,7 +72,9 @@ def turn_of(scope):
     mind; when all of them have begun, tests on own machines follow.
     """
     if scope in ON_OWN_MACHINE:
-        return 3 + ON_OWN_MACHINE.index(scope)
+        return 4 + ON_OWN_MACHINE.index(scope)
+    if scope == "faults":
+        return 3
     if scope == "machine":
         return 0
     return 1 if scope in BESIDE or scope in ("lint", "page") else 2
@@ -103,10 +105,11 @@ FREE, TURN = (os.open(path, os.O_RDONLY) for path in (TESTS, TESTS / "conftest.p
 @contextlib.contextmanager
 def place_of(nodeid):
     """Where a test runs: tests on own machines only while no test has the machine for itself. The browser has
-    an own machine at any time: it interrupts what it loads when somebody adds a network interface.
+    an own machine at any time: it interrupts what it loads when somebody adds a network interface. The faults
+    make their own machine themselves, because they end its programs.
     """
     scope = scope_of(nodeid)
-    if not WORKER or scope not in ("machine", "page", *ON_OWN_MACHINE) or missing():
+    if not WORKER or scope not in ("machine", "page", "faults", *ON_OWN_MACHINE) or missing():
         yield
         return
     if scope != "page":
@@ -114,7 +117,7 @@ def place_of(nodeid):
         fcntl.flock(FREE, fcntl.LOCK_EX if scope == "machine" else fcntl.LOCK_SH)
         fcntl.flock(TURN, fcntl.LOCK_UN)
     try:
-        with contextlib.nullcontext() if scope == "machine" else own_machine.used():
+        with contextlib.nullcontext() if scope in ("machine", "faults") else own_machine.used():
             yield
     finally:
         fcntl.flock(FREE, fcntl.LOCK_UN)
@@ -157,7 +160,7 @@ def pytest_runtest_setup(item):
     A browser is slow enough as it is.
     """
     if os.geteuid() == 0 and WORKER:
-        nice = 0 if scope_of(item.nodeid) in ("machine", "page", *ON_OWN_MACHINE) else 10
+        nice = 0 if scope_of(item.nodeid) in ("machine", "page", "faults", *ON_OWN_MACHINE) else 10
         os.setpriority(os.PRIO_PROCESS, 0, nice)  # root may take it back
 
 

@@ -1,4 +1,4 @@
-"""The tables of settings, metrics, REST, experiments, machines and what a policy implements."""
+"""The tables of settings, metrics, REST, experiments, machines, faults and what a policy implements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fairq_ryu.policies import base
 from fairq_ryu.rest.openapi import document
 from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.setting import Setting
-from tests.faults import table
+from tests.faults.table import FAULTS
 from tests.vm import results
 
 _API = document(RESOURCES)
@@ -241,3 +241,12 @@ def fields_of_type(old: Old, name: str) -> Rows:
     kind = getattr(model, name, None) or getattr(base, name)
     names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._fields
     return [old.head, *((f"`{each}`", *old.texts(f"`{each}`")) for each in names)]
+
+
+# Faults
+
+
+def faults(_old: Old) -> Rows:
+    """What is promised when something breaks."""
+    head = ("what happens", "forwarding meanwhile", "lowered windows meanwhile", "what else")
+    return [head, *((each.what, each.forwarding.value, each.windows.value, each.note) for each in FAULTS)]

@@ -228,7 +228,7 @@ class _Listening:
 def serve(listening: Any, application: Any) -> None:
     """Serve an application on a socket that listens."""
     eventlet_wsgi.server(
-        _Listening(listening),
+        web_server.accepting(listening, LOG),
         application,
         max_size=CONNECTIONS,
         protocol=Protocol,

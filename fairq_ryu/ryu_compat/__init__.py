@@ -17,7 +17,8 @@ experimenter_multipart  the body of an experimenter reply is copied once per 16 
 cached_matches          decoding the match of a packet-in takes half of the packet-in's time
 controller_actions      a list of rules cannot be decoded if one of them sends frames to the controller
                         through a meter
-web_server              the class of the REST server cannot be chosen
+web_server              the class of the REST server cannot be chosen; that server, too, ends for good when
+                        ``accept`` fails once
 ======================  ==================================================================================
 
 Replacements. Our code runs where Ryu's would:
@@ -41,6 +42,7 @@ Helpers. They change nothing in Ryu:
 ======================  ==================================================================================
 module                  what it is for
 ======================  ==================================================================================
+accepting               both servers, for switches and for REST, go on when ``accept`` fails once
 limited_log             log lines that a remote peer can cause, limited for each peer and in total
 observers               how many applications observe a kind of event
 runtime                 the only names of Ryu and eventlet that ``rest`` and ``metrics`` use

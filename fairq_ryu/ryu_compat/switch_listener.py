@@ -8,7 +8,6 @@ datapath id of a connected switch that still answers.
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import resource
 import socket
@@ -19,6 +18,7 @@ from typing import Any, Protocol
 from ryu.lib import hub
 
 from fairq_ryu.model import dpid_text
+from fairq_ryu.ryu_compat.accepting import Listening
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 LOG = logging.getLogger(__name__)
@@ -34,17 +34,6 @@ MAX_CONNECTIONS = 4096
 _SPARE_DESCRIPTORS = 512
 # When a connection claims the id of a connected switch, the present one must answer within these seconds.
 ANSWER_TIME = 2.0
-# Failures of accept that are temporary.
-_TEMPORARY = {
-    errno.EMFILE,
-    errno.ENFILE,
-    errno.ENOBUFS,
-    errno.ENOMEM,
-    errno.ECONNABORTED,
-    errno.EPROTO,
-    errno.EINTR,
-}
-_ACCEPT_RETRY = 0.1  # seconds
 
 
 class Refused(Exception):
@@ -225,8 +214,9 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
 
         def serve_forever(self) -> None:
             CONNECTIONS.max_connections = _fit_descriptors()
+            listening = Listening(self.server, lambda text: PEER_LOG.warning("accept", text))
             while True:
-                sock, address = accept(self.server)
+                sock, address = listening.accept()
                 if CONNECTIONS.admit(address):
                     CONNECTIONS.add(address, hub.spawn(self._serve, sock, address))
                 else:

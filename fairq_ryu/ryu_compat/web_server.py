@@ -6,10 +6,14 @@ line for each request, has no limit on connections, and never closes a silent on
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 from ryu.app import wsgi as ryu_wsgi
+
+from fairq_ryu.ryu_compat.accepting import Listening
+from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 
 
 def replace(application: Any, make_server: Callable[[], Any]) -> None:
@@ -18,3 +22,9 @@ def replace(application: Any, make_server: Callable[[], Any]) -> None:
     """
     original = ryu_wsgi.WSGIServer
     ryu_wsgi.WSGIServer = lambda instance: make_server() if instance is application else original(instance)
+
+
+def accepting(listening: Any, log: logging.Logger) -> Listening:
+    """A socket that listens, for eventlet's server: it goes on after a failure of ``accept``."""
+    warnings = RateLimitedLog(log)
+    return Listening(listening, lambda text: warnings.warning("accept", f"REST: {text}"))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _DAY = 86_400
 _STOPPED_S = 5.0
 _MANY, _SHORT_MANY = 1000, 100
+_FEW_FLOWS, _MORE_FLOWS = 1024, 1500
 DATABASE, SWITCH = "ovsdb-server", "ovs-vswitchd"
 
 
@@ -230,3 +231,15 @@ def use_up_descriptors_of_controller(site: Site, load: Load) -> None:
 
 def give_descriptors_to_controller(site: Site, load: Load) -> None:
     site.give_descriptors(site.controller)
+
+
+def fill_maps(site: Site, load: Load) -> None:
+    assert site.agent.end() == 0, site.agent.text
+    site.start_agent(f"[agent]\nflows = {_FEW_FLOWS}\n")
+    load.park(_MORE_FLOWS)
+    site.wait(lambda: load.parked == _MORE_FLOWS and site.status()["flows_evicted"] > 0, 60)
+
+
+def empty_maps(site: Site, load: Load) -> None:
+    assert site.agent.end() == 0, site.agent.text
+    site.start_agent()

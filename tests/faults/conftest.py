@@ -14,7 +14,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for outcome in ("passed", "failed", "error"):
         for report in terminalreporter.stats.get(outcome, []):
             if "test_nothing_is_lost" in report.nodeid and report.when == "call":
-                name = report.nodeid.split("[")[1].rstrip("]").rpartition("-")[0]
+                name = report.nodeid.rstrip("]").partition("[")[2].partition("-")[2]
                 passed[name] += [value for key, value in report.user_properties if key == "back"]
                 failed[name] += outcome != "passed"
     if not passed:

@@ -279,18 +279,18 @@ class Site:
         assert until(condition, seconds), self.logs()
 
     def within(self, condition: Callable[[], object], seconds: float) -> float | None:
-        """Wait until it holds; how long that took, seconds, or None if it took longer than ``seconds``. The
-        time in which programs of the site could run and had no processor does not count: others use the
-        machine.
+        """Wait until it holds; how long that took, seconds, or None if it took longer than ``seconds``. For
+        that limit the time in which programs of the site could run and had no processor does not count:
+        others use the machine.
         """
         began, before = time.monotonic(), self._waited()
         while True:
             held = condition()
             elapsed = time.monotonic() - began
             waited = sum(max(0.0, now - before.get(pid, 0.0)) for pid, now in self._waited().items())
-            took = max(0.0, elapsed - waited)
+            took = elapsed - waited
             if held:
-                return took if took <= patient(seconds) else None
+                return elapsed if took <= patient(seconds) else None
             if took > patient(seconds) or elapsed > patient(_AT_MOST):
                 return None
             time.sleep(0.02)

@@ -30,10 +30,9 @@ ROOT = Path(__file__).resolve().parents[3]
 STREAMS = 4
 
 
-@contextlib.contextmanager
-def serving() -> Iterator[tuple[int, tuple[str, int]]]:
-    """A server, with its pid and its address."""
-    process = subprocess.Popen(
+@pytest.fixture(scope="module")
+def process() -> Iterator[subprocess.Popen[str]]:
+    made = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "tests.support.restsite", "0", f"rest_streams={STREAMS}"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -41,14 +40,19 @@ def serving() -> Iterator[tuple[int, tuple[str, int]]]:
         text=True,
     )
     try:
-        assert process.stdout is not None
-        parts = urlsplit(process.stdout.readline().strip())
-        assert parts.hostname and parts.port
-        yield process.pid, (parts.hostname, parts.port)
-        assert process.poll() is None, "the server has ended"
+        yield made
+        assert made.poll() is None, "the server has ended"
     finally:
-        process.kill()
-        process.wait()
+        made.kill()
+        made.wait()
+
+
+@pytest.fixture(scope="module")
+def address(process: subprocess.Popen[str]) -> tuple[str, int]:
+    assert process.stdout is not None
+    parts = urlsplit(process.stdout.readline().strip())
+    assert parts.hostname and parts.port
+    return parts.hostname, parts.port
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +89,23 @@ def head(*lines: str, path: str = "/v1/ports") -> bytes:
 
 
 HOST = "Host: 127.0.0.1"
+
+
+def test_the_server_goes_on_after_a_time_without_descriptors(address, process):
+    """Eventlet's own ends for good when it cannot accept."""
+    server = process.pid
+    used = {int(each.name) for each in Path(f"/proc/{server}/fd").iterdir()}
+    free = next(number for number in range(len(used) + 1) if number not in used)
+    before = resource.prlimit(server, resource.RLIMIT_NOFILE)
+    resource.prlimit(server, resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        with socket.create_connection(address, 5) as waiting:
+            time.sleep(0.3)
+            resource.prlimit(server, resource.RLIMIT_NOFILE, before)
+            waiting.sendall(head(HOST))
+            assert waiting.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    finally:
+        resource.prlimit(server, resource.RLIMIT_NOFILE, before)
 
 
 # The fast path

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from ryu.lib import hub
 
-from fairq_ryu.ryu_compat import switch_listener
+from fairq_ryu.ryu_compat import accepting, switch_listener
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
 from fairq_ryu.ryu_compat.switch_listener import ConnectionRegistry, Refused, host_of, peer_of
 
@@ -114,7 +114,7 @@ def test_the_number_of_connections_is_limited(peer_warnings):
 
 def test_accept_may_fail(monkeypatch, peer_warnings):
     """Without a free file descriptor, Ryu's own server ends for good."""
-    monkeypatch.setattr(switch_listener, "_ACCEPT_RETRY", 0)
+    monkeypatch.setattr(accepting, "_RETRY", 0)
     served: list[Any] = []
     server = switch_listener.make_server(lambda sock, address: served.append(address))(("127.0.0.1", 0))
     failures = [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ECONNABORTED, "aborted")]
