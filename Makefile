@@ -42,10 +42,6 @@ test-fresh: ## both commands in a minimal root made for them, as on a fresh mach
 test-vm: ## on the distributions' own kernels, in virtual machines (ARGS=--all: everything, hours)
 	@exec $(SUDO) python3 -m tests.vm $(ARGS)
 
-# With a network and an Open vSwitch of its own, whose processes are killed, stopped and cut off.
-test-faults: setup-dev ## every fault of the table under traffic (ROUNDS=20: so often each)
-	@exec $(SUDO) env FAIRQ_FAULT_ROUNDS=$(or $(ROUNDS),1) $(BIN)/pytest --numprocesses 1 tests/faults
-
 test-unit: setup-dev ## the tests that need no root; seconds
 	@exec $(BIN)/pytest tests/unit
 

@@ -203,15 +203,6 @@ def arguments(old: Old, module: str) -> Rows:
     return rows
 
 
-# Faults
-
-
-def faults(_old: Old) -> Rows:
-    """Those that the tests make, and what holds meanwhile."""
-    rows = [(each.what, each.forwarding.value, each.windows.value, each.note) for each in table.FAULTS]
-    return [("what happens", "forwarding meanwhile", "lowered windows meanwhile", "more"), *rows]
-
-
 # Machines
 
 

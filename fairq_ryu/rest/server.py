@@ -19,7 +19,7 @@ from typing import Any
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.reply import CLOSE, JSON, PROBLEM
 from fairq_ryu.rest.schema.base import quoted
-from fairq_ryu.ryu_compat import switch_listener, web_server
+from fairq_ryu.ryu_compat import web_server
 from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
 
 LOG = logging.getLogger(__name__)
@@ -210,19 +210,6 @@ class Server(hub.WSGIServer):
         host, port = self.server.getsockname()[:2]
         LOG.info("REST: http://%s:%d", f"[{host}]" if ":" in host else host, port)
         serve(self.server, self.handle)
-
-
-class _Listening:
-    """A socket that listens, whose ``accept`` outlives temporary failures."""
-
-    def __init__(self, real: Any) -> None:
-        self._real = real
-
-    def accept(self) -> tuple[Any, Any]:
-        return switch_listener.accept(self._real)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
 
 
 def serve(listening: Any, application: Any) -> None:

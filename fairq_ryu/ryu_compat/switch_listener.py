@@ -185,22 +185,6 @@ def _fit_descriptors() -> int:
     return max(16, min(MAX_CONNECTIONS, soft - _SPARE_DESCRIPTORS))
 
 
-def accept(listening: Any) -> tuple[Any, Any]:
-    """The next connection and its peer, also after temporary failures, which are logged: servers of eventlet
-    and Ryu end for good when there is no free file descriptor.
-    """
-    while True:
-        try:
-            sock, address = listening.accept()
-        except OSError as error:
-            if error.errno not in _TEMPORARY:
-                raise
-            PEER_LOG.warning("accept", f"accept failed: {error.strerror}; will try again")
-            hub.sleep(_ACCEPT_RETRY)
-        else:
-            return sock, address
-
-
 def make_server(serve: Callable[[Any, Any], None]) -> type:
     """A server class that calls ``serve`` for each connection, after the TLS handshake if there is one."""
 

@@ -254,4 +254,13 @@ FAULTS = [
         STAY,
         "it accepts no connections meanwhile; those that exist go on",
     ),
+    Fault(
+        "maps-full",
+        "more connections than the agent's map of flows holds",
+        actions.fill_maps,
+        actions.empty_maps,
+        CONTINUES,
+        STAY,
+        "the connections that were silent longest are forgotten, and not governed from then on",
+    ),
 ]

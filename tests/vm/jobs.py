@@ -71,7 +71,6 @@ LONG = [
     _job("tests/switch", 75, "make setup", f"{_PYTEST} tests/switch", datapath="kernel"),
     _job("tests/faults", 60, "make setup", f"FAIRQ_FAULT_ROUNDS=1 {_PYTEST} tests/faults", datapath="kernel"),
     _job("tests/e2e, chosen", 60, "make setup", _E2E, datapath="kernel"),
-    _job("faults", 30, "make setup", f"FAIRQ_FAULT_ROUNDS=1 {_PYTEST} tests/faults", datapath="kernel"),
     _job("tests/e2e, chosen", 60, _NO_KERNEL_DATAPATH, "make setup", _E2E, datapath="userspace"),
 ]
 

@@ -55,22 +55,6 @@ def address(process: subprocess.Popen[str]) -> tuple[str, int]:
     return parts.hostname, parts.port
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[tuple[str, int]]:
-    with serving() as (_pid, found):
-        yield found
-
-
-def test_it_serves_again_when_there_are_descriptors_again() -> None:
-    with serving() as (pid, address):
-        assert described(address, head(HOST)).startswith(b"HTTP/1.1 200")
-        before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
-        assert described(address, head(HOST), 0.5) == b""
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
-        assert described(address, head(HOST)).startswith(b"HTTP/1.1 200")
-
-
 def described(address: tuple[str, int], request: bytes, seconds: float = 5.0) -> bytes:
     """All received bytes until the server closes the connection, or pauses after it has begun to answer."""
     with socket.create_connection(address, seconds) as connection:
