@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fairq_ryu.agent import law_table, queue_law_table
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.errors import UserError, all_of
+from fairq_ryu.experiments.profiles import MODERN
 from fairq_ryu.experiments.simulator.laws import Laws
 from fairq_ryu.experiments.simulator.network import Link, network_of
 from fairq_ryu.experiments.workloads.incast.limits import mice_ms
@@ -46,6 +47,11 @@ def check(scenario: IncastScenario) -> None:
         ("syn", "copy"),
         ("way", "paths"),
         ("controller_stopped_s", 0.0),
+        ("receivers", 1),
+        ("requests", 1),
+        ("udp_mbit", 0.0),
+        ("host_rate_mbit", 0.0),
+        ("hosts", MODERN),
     ):
         if getattr(scenario, name) != usual:
             faults.append(UserError(f"{name} is not simulated", "leave it out, or use `fairq run`"))

@@ -99,6 +99,11 @@ def test_a_queue_law_as_well():
         ({"capture": "true"}, "capture is not simulated"),
         ({"syn": "hold"}, "syn is not simulated"),
         ({"controller_stopped_s": 1}, "controller_stopped_s is not simulated"),
+        ({"topology": "tor", "receivers": 2}, "receivers is not simulated"),
+        ({"requests": 2, "round_interval_s": 1}, "requests is not simulated"),
+        ({"udp_mbit": 10}, "udp_mbit is not simulated"),
+        ({"host_rate_mbit": 50}, "host_rate_mbit is not simulated"),
+        ({"hosts": "period"}, "hosts is not simulated"),
     ],
 )
 def test_what_is_not_simulated_is_refused(changes: dict[str, object], words: str):
