@@ -8,18 +8,12 @@
 #include "laws/flow_hash.h"
 #include "laws/queue_law.h"
 #include "lib/law_tick.h"
+#include "lib/queue_law_maps.h"
 
 #define TCP    6
 #define ALWAYS (~0ULL) /* the end of a lease */
 
 /* Beside the maps of the window program; they are maps of the same switch. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_port_queue_law);
-} queue_laws SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -33,13 +27,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct fq_flow_table);
 } flow_tables SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct fq_depth);
-} depths SEC(".maps");
 
 static __u64 clock_ns;
 static unsigned char *bytes;
