@@ -75,8 +75,6 @@ def known_variants(policies: Sequence[str], config_file: Path | None) -> tuple[V
     """The policies of these names. ``UserError`` when one is not known, or its settings or the configuration
     file are wrong.
     """
-    if config_file is not None and not config_file.is_file():
-        raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     return read_variants(policies, machine.known_policies(), config_file)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from fairq_ryu.config import loader
 from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments import baselines
+from fairq_ryu.experiments import baselines, runner
 from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result, table
@@ -50,8 +50,6 @@ def main(
         raise UserError(f"traffic {chosen.traffic!r} is not simulated", "name a scenario with traffic incast")
     if not policies or len(set(policies)) < len(policies):
         raise UserError("no policy, or one twice", "name one or more policies, each once")
-    if config_file is not None and not config_file.is_file():
-        raise UserError(f"there is no configuration file {config_file}", "give the path of an existing one")
     files = [] if config_file is None else [config_file]
     config = loader.load(files)
     hosts = order.Hosts(chosen.rate_mbit if link_mbit is None else link_mbit, ack_every)
@@ -71,13 +69,8 @@ def main(
     for number in range(repeat):
         alone = limits.floor(chosen)
         floor = one.run("floor", alone, Laws(None, None), number, repeat) if alone else None
-        if floor is not None and floor["failed"]:
-            floor = None
         found = [one.run(name, scenarios_of[name], laws[name], number, repeat) for name in policies]
-        for figures in found:
-            if not figures["failed"]:
-                limits.add_limits(chosen, figures, floor)
-        measured.append({"order": list(policies), "floor": floor, "policies": found})
+        measured.append(runner.repetition(chosen, policies, floor, found))
     assembled = result.assemble(chosen.settings, metadata, measured)
     table.show(assembled, full)
     print(f"result: {result.saved(assembled, out)}", file=sys.stderr)
