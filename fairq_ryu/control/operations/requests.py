@@ -66,12 +66,20 @@ class Requests:
 
     def store(self, changes: Values, expected: Values | None = None) -> bool:
         """Store all changes or none, and have them carried out here. Returns False, and changes nothing, if
-        one of the ``expected`` values is another. Raises :class:`Unstored`.
+        one of the ``expected`` values is another. Raises :class:`Unstored`; alone, what a handler raises, and
+        nothing is stored then.
         """
         if self._elsewhere is None:
             if any(self._values.get(key) != value for key, value in (expected or {}).items()):
                 return False
-            self.found({key: _text(value) for key, value in changes.items()})
+            before = dict(self._values)
+            try:
+                for kind, names in self._keep(_texts(changes)).items():
+                    if kind in self._handlers:
+                        self._handlers[kind](names)
+            except Exception:
+                self._values = before  # whoever asks again is not told that nothing has to change
+                raise
             return True
         stored = self._elsewhere(_texts(changes), _texts(expected or {}))
         if stored is None:
@@ -82,7 +90,20 @@ class Requests:
         return stored
 
     def found(self, changes: Texts) -> None:
-        """These are stored from now on: carry them out."""
+        """These are in the database from now on: carry them out. What a handler raises is logged: whatever
+        stands there, the others are carried out.
+        """
+        for kind, names in self._keep(changes).items():
+            handler = self._handlers.get(kind)
+            if handler is None:
+                continue
+            try:
+                handler(names)
+            except Exception:
+                LOG.exception("requests of kind %s cannot be carried out: %s", kind, ", ".join(sorted(names)))
+
+    def _keep(self, changes: Texts) -> dict[str, set[str]]:
+        """The names of those that are changed by this, by kind."""
         changed: dict[str, set[str]] = {}
         for (kind, name), text in changes.items():
             key = Key(kind, name)
@@ -93,14 +114,7 @@ class Requests:
                 self._values.pop(key, None)
             else:
                 self._values[key] = value
-        for kind, names in changed.items():
-            handler = self._handlers.get(kind)
-            if handler is None:
-                continue
-            try:
-                handler(names)
-            except Exception:  # whatever stands in the database, the others are carried out
-                LOG.exception("requests of kind %s cannot be carried out: %s", kind, ", ".join(sorted(names)))
+        return changed
 
 
 def _texts(values: Values) -> Texts:

@@ -52,6 +52,17 @@ def test_with_another_value_than_expected_nothing_changes():
     assert requests.store({RED: 3}, {RED: 1, BLUE: None})
 
 
+def test_alone_a_request_that_cannot_be_carried_out_fails_and_is_not_kept():
+    requests = Requests()
+    seen = followed(requests)
+    requests.follow("policy", lambda names: 1 / 0)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            requests.store({Key("policy"): "sed"})
+        assert requests.get("policy") is None
+    assert requests.store({RED: 1}) and len(seen) == 1
+
+
 def test_elsewhere_they_count_when_they_are_found_there():
     elsewhere = Elsewhere()
     requests = Requests(elsewhere)
