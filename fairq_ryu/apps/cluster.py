@@ -37,6 +37,8 @@ def owners(
         return None
     name = str(section["name"])
     member = Member(process_id(name), name, _rest(str(section["rest"])), digest(config))
+    # Of the class: Ryu makes the connections, and from their first message on one belongs to nobody until
+    # the switch has confirmed the role.
     SwitchConnection.owned = False
     # What is divided among bridges, an uplink, needs one view of all of them.
     apart = config.value("fairq_ryu", "way") == "windows" and not config.uplinks()

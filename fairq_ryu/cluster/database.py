@@ -277,15 +277,14 @@ def beat(member: Member, loads: Mapping[int, int]) -> _Change:
     return change
 
 
-def leave(member: str, beat: int | None = None) -> _Change:
-    """Remove a controller; ``beat``: only if it has not moved since."""
+def leave(member: str, beat: int) -> _Change:
+    """Remove a controller, if its beat has not moved since it was ``beat``."""
 
     def change(database: Database, _: Any) -> None:
         row = database._find("Controller", id=member)
-        if row is None or (beat is not None and row.beat != beat):
+        if row is None or row.beat != beat:
             raise Obsolete
-        if beat is not None:
-            row.verify("beat")
+        row.verify("beat")
         row.delete()
 
     return change

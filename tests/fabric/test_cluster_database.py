@@ -72,7 +72,7 @@ def test_rows_are_written_and_read(server):
     b.until(lambda: b.database.view().members["a/1"].beat == 2)
     assert b.database.view().owned("a/1") == {2**63: 5}
     assert b.database.view().bridges[2**63].load == 7
-    assert b.write(rows.leave("a/1"))
+    assert b.write(rows.leave("a/1", 2))
     assert b.database.view().members == {}
 
 

@@ -77,11 +77,6 @@ class Roles:
             found[dpid] = found.get(dpid, 0) | link
         return found
 
-    def holds(self, dpid: int) -> bool:
-        """Whether a bridge or its agent is ours to use."""
-        both = (self._connections.get(each) for each in (dpid, oxm.agent_dpid(dpid)))
-        return any(each is not None and each.held for each in both)
-
     def decided(self, owned: Mapping[int, int], known: Mapping[int, int]) -> list[Outgoing]:
         """The database says which bridges are ours, with their generations, and those of all bridges."""
         self._owned, self._known = owned, known
