@@ -60,7 +60,7 @@ def change(
         raise client.not_the_controller(url, f"a far queue without {error}") from None
     out = columns.console()
     out.print(Text(plain(line if words is not None else f"{line}: removed")))
-    out.print(Text("until the controller ends: write it into the configuration of the agent as well"))
+    out.print(Text("to keep it for good, write it into the configuration of the agent as well"))
     return 0
 
 
