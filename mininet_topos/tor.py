@@ -57,15 +57,13 @@ class TorTopo(Topo):
             host = self.addHost(sender, cls=FairQHost, cc=cc, offloads=line.offloads)
             self.addLink(host, tor, port2=port, **line.options())
         queue = {"rate": rate, "buffer": buffer, "at": tor, "overhead": _FRAME_OVERHEAD}
+        upper, first, options = tor, n + 1, queue
         if right > 1:
-            rack = self.addSwitch("rack", cls=PlainSwitch, dpid=f"{0x702:016x}")
-            self.addLink(tor, rack, port1=n + 1, port2=right + 1, cls=ShallowLink, **queue)
-        for number, (name, receiver) in enumerate(zip(shape.switches, shape.receivers, strict=True), 1):
-            switch = self.addSwitch(name, dpid=f"{number:016x}", failMode="standalone")
-            if right > 1:
-                self.addLink(rack, switch, port1=number, port2=1, cls=ShallowLink)
-            else:
-                self.addLink(tor, switch, port1=n + 1, port2=1, cls=ShallowLink, **queue)
+            upper, first, options = self.addSwitch("rack", cls=PlainSwitch, dpid=f"{0x702:016x}"), 1, {}
+            self.addLink(tor, upper, port1=n + 1, port2=right + 1, cls=ShallowLink, **queue)
+        for number, (name, receiver) in enumerate(zip(shape.switches, shape.receivers, strict=True)):
+            switch = self.addSwitch(name, dpid=f"{number + 1:016x}", failMode="standalone")
+            self.addLink(upper, switch, port1=first + number, port2=1, cls=ShallowLink, **options)
             host = self.addHost(receiver, cls=FairQHost, cc=cc, offloads=line.offloads)
             self.addLink(host, switch, port2=2, cls=ShallowLink)
 

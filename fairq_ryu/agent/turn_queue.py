@@ -162,7 +162,7 @@ class PortTurns:
         """The packet whose turn it is keeps its room until its handshake is complete."""
         self.reserved[key] = now_ns
 
-    def has_turn(self, key: bytes) -> None:
+    def take_turn(self, key: bytes) -> None:
         """A packet has its turn, which counts for its tenant."""
         tenant = self.packets[key].tenant
         self.level = self.had[tenant]

@@ -241,7 +241,7 @@ class Turns:
                 break
             done += 1
             waiting = state.packets[key]
-            state.has_turn(key)
+            state.take_turn(key)
             if room is not None and waiting.closed and not self._sink.is_open(key):
                 state.reserve(key, now_ns)
                 continue

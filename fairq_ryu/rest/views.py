@@ -138,10 +138,12 @@ class AnnouncementsView:
         :class:`~fairq_ryu.rest.announcements.Declined` if no policy uses it.
         """
         engine = self._windows.engine
-        reasons = [] if wanted.size is wanted.deadline is None else [engine.announcements_ignored()]
+        reasons = []
+        if wanted.size is not None or wanted.deadline is not None:
+            reasons.append(engine.announcements_ignored())
         if wanted.priority is not None:
             reasons.append(engine.priorities_ignored())
-        if reasons[0] is not None and None not in reasons:
+        if None not in reasons:
             raise Declined(reasons[0])
         now = time.monotonic()
         return announcement_row(self._announcing.announce(wanted, now), now)
