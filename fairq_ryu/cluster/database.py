@@ -31,6 +31,9 @@ from fairq_ryu.cluster.view import Bridge, Claim, Member, Texts, View
 
 # A server that is silent for so long is asked for an echo, and left when it does not answer, ms.
 _PROBE = 2000
+# A server is left, too, when its rows have not changed for so long, s: controllers beat more often than that.
+# It may answer echoes although it is cut off from its cluster, or has forgotten what it was asked.
+_STILL = 10.0
 _DPID = re.compile(r"[0-9a-f]{16}")
 # Between two attempts to connect, ms.
 _RETRY, _LAST_RETRY = 250, 1000
@@ -91,6 +94,8 @@ class Database:
         self._running: tuple[_Waiting, Any] | None = None
         self._requests: dict[tuple[str, str], str | None] = {}
         self._connected: bool | None = None
+        self._seen: tuple[Any, ...] = ()
+        self._seen_at = 0.0
 
     def close(self) -> None:
         """End the connection."""
@@ -102,6 +107,7 @@ class Database:
         """Receive what has come. Returns whether controllers or bridges may have changed."""
         self._idl.run()
         again = self._note_connection()
+        self._leave_still_server(time.monotonic())
         changed, self._idl.others = self._idl.others or again, False
         if again:
             # All rows may have come anew, without a word about those that have gone.
@@ -145,6 +151,16 @@ class Database:
             self._connected = connected
             return connected
         return False
+
+    def _leave_still_server(self, now: float) -> None:
+        session = self._idl._session
+        seen = self._idl.state, self._idl.change_seqno, session.get_seqno()
+        if seen != self._seen or not session.is_connected():
+            self._seen, self._seen_at = seen, now
+        elif now - self._seen_at > _STILL:
+            self._log.warning("cluster: the database at %s stands still; leaving it", session.get_name())
+            self._seen_at = now
+            self._idl.force_reconnect()
 
     def _work(self, now: float) -> None:
         """Carry on the transaction that runs, or begin the next."""

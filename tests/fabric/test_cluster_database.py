@@ -4,9 +4,12 @@ invariants: the rules in force at a switch are of at most one owner per generati
 lost.
 """
 
+import contextlib
 import logging
 import random
 import signal
+import socket
+import threading
 import time
 
 import pytest
@@ -16,7 +19,7 @@ from fairq_ryu.cluster.database import Database
 from fairq_ryu.cluster.ownership import Ownership
 from fairq_ryu.cluster.view import TO_AGENT, Claim, Member
 from tests.support.cluster_model import Switch
-from tests.support.ovsdb import Cluster, single
+from tests.support.ovsdb import NAME, Cluster, single
 
 pytestmark = pytest.mark.timeout(300)
 LOG = logging.getLogger("test")
@@ -110,6 +113,43 @@ def test_a_server_that_comes_back_has_everything_and_is_found(server):
     server.start()
     assert a.write(rows.put({("tenant", "y"): None}, {}))
     assert a.requests() == {("tenant", "x"): "1"}
+
+
+class Echoing(threading.Thread):
+    """A server that answers echoes, and nothing else."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.remote = f"tcp:127.0.0.1:{self.listener.getsockname()[1]}"
+        self.met = 0
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = self.listener.accept()
+                self.met += 1
+                while text := connection.recv(65536):
+                    if b'"echo"' in text:
+                        connection.sendall(b'{"id":"echo","result":[],"error":null}')
+
+
+def test_a_server_that_only_answers_echoes_is_left(server, monkeypatch):
+    monkeypatch.setattr(rows, "_STILL", 3.0)
+    monkeypatch.setattr(random, "shuffle", lambda remotes: remotes.sort(key=lambda each: each == server.remote))
+    deaf = Echoing()
+    try:
+        a = Client(f"{deaf.remote},{server.remote}")
+        a.until(lambda: a.database.connected, 20)
+        assert deaf.met == 1
+        # Nobody writes: the rows stand still. It is asked again, and has them all.
+        before = a.database._idl._session.get_seqno()
+        a.until(lambda: a.database._idl._session.get_seqno() > before, 20)
+        a.until(lambda: a.database.connected, 30)
+        assert a.write(rows.beat(Member("a/1", "a"), {}), 20)
+    finally:
+        deaf.listener.close()
 
 
 class Controller:
@@ -248,6 +288,18 @@ class History:
         counts = [len(view.owned(each.id)) for each in self.controllers]
         return masters == owners and max(counts) - min(counts) <= 1
 
+    def describe(self):
+        """What the databases and servers say, for people."""
+        said = [f"masters: {({dpid: getattr(each.master, 'id', None) for dpid, each in self.switches.items()})}"]
+        for name, database in [("watch", self.watch.database), *((c.id, c.database) for c in self.controllers)]:
+            session, view = database._idl._session, database.view()
+            beats = {each.id: each.beat for each in view.members.values()}
+            owners = {dpid: (row.owner, row.generation) for dpid, row in view.bridges.items()}
+            state = session.reconnect.state.name, database._idl.state, session.get_name()
+            said.append(f"{name}: {state}, beats {beats}, owners {owners}")
+        said += [f"{each.remote}: {each.ask('cluster/status', NAME)}" for each in self.cluster.servers]
+        return "\n".join(said)
+
     def stored(self):
         """Whether the cluster has what it has confirmed, or something later."""
         reader = Client(self.cluster.remote)
@@ -268,7 +320,7 @@ def test_a_history_with_faults_of_controllers_and_servers(cluster, seed):
         history.check()
     deadline = time.monotonic() + 60
     while not history.settled():
-        assert time.monotonic() < deadline, (history.watch.database.view(), history.switches)
+        assert time.monotonic() < deadline, history.describe()
         history.run(0.5)
     history.check()
     history.stored()
