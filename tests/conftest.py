@@ -51,12 +51,11 @@ BESIDE = _files("""
 # Files that use bridges, hosts, agents and controllers, but do not fail because the machine is slow: in a
 # parallel run each worker has an own machine for them. Those that take longest are first.
 ON_OWN_MACHINE = _files("""
-    e2e/experiments e2e/incast fabric/topo e2e/kernel_qdiscs e2e/far e2e/turns fabric/delay fabric/drops
-    switch/coupling fabric/agent e2e/policies e2e/owners e2e/tenants fabric/topologies e2e/controller
-    e2e/fabric
-    e2e/fabric_life e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports e2e/page
-    fabric/bridges e2e/ways e2e/release e2e/loops e2e/sweep e2e/attacks e2e/observe e2e/far_queues
-    e2e/shim
+    e2e/experiments switch/coupling fabric/agent e2e/policies fabric/topo e2e/owners e2e/tenants
+    fabric/topologies e2e/controller e2e/fabric e2e/incast e2e/far e2e/turns e2e/fabric_life
+    e2e/ports_of_ovs e2e/metrics e2e/fabric_changes e2e/switch_laws fabric/ports e2e/page fabric/bridges
+    e2e/ways e2e/release e2e/loops e2e/sweep e2e/attacks e2e/observe e2e/far_queues e2e/kernel_qdiscs
+    e2e/shim fabric/delay fabric/drops
 """)
 
 

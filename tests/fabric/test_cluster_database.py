@@ -292,13 +292,10 @@ class History:
 
     def describe(self):
         """What the databases and servers say, for people."""
-        said = [
-            f"masters: { ({dpid: getattr(each.master, 'id', None) for dpid, each in self.switches.items()}) }"
-        ]
-        for name, database in [
-            ("watch", self.watch.database),
-            *((c.id, c.database) for c in self.controllers),
-        ]:
+        masters = {dpid: getattr(each.master, "id", None) for dpid, each in self.switches.items()}
+        said = [f"masters: {masters}"]
+        databases = {"watch": self.watch.database, **{each.id: each.database for each in self.controllers}}
+        for name, database in databases.items():
             session, view = database._idl._session, database.view()
             beats = {each.id: each.beat for each in view.members.values()}
             owners = {dpid: (row.owner, row.generation) for dpid, row in view.bridges.items()}
