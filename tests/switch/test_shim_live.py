@@ -1,4 +1,5 @@
-"""The hosts' own TCP with shims at their uplinks, through a bridge that loses and swaps segments.
+"""The hosts' own TCP with shims at their uplinks, through a bridge that loses and swaps segments, and with
+offloads as they are.
 
 Every byte comes. ``SHIM_CONNECTIONS`` sets the number of connections.
 """
@@ -21,6 +22,7 @@ from fairq_ryu.agent.shim import Shim
 from fairq_ryu.agent.told_scale import MODES
 from fairq_ryu.model import WindowKind, WindowRule
 from tests.switch.rig import PATIENT, namespace, run
+from tests.switch.test_offloads_live import checksum_errors
 from tests.switch.test_real_hosts import CLIENT, SERVER, C, Hosts
 
 CONNECTIONS = int(os.environ.get("SHIM_CONNECTIONS", "200"))
@@ -59,22 +61,18 @@ def relay(seed: int) -> None:
                     other.send(each)
 
 
-class LossyHosts(Hosts):
-    """Behind such a relay, whose ports have the programs of an agent."""
+class ShimHosts(Hosts):
+    """With shims at their uplinks, behind ports that have the programs of an agent."""
 
-    def make_bridge(self) -> None:
-        """The relay is the bridge."""
-
-    def connect_port(self, name: str) -> None:
-        run("ethtool", "-K", f"{name}h", "tso", "off", "gso", "off", "gro", "off", "tx", "off")
-
-    def start(self, mode: str, unify: int | None, both: bool = True) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self.shims: dict[str, Shim] = {}
+
+    def start(self, mode: str, unify: int | None) -> None:
         for n, address in ((1, CLIENT), (2, SERVER)):
             self.enter(address)
             run("sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 1073741824")
-            if both or address == SERVER:
-                self.shims[address] = Shim(f"p{n}h", mode, unify, grace=0)
+            self.shims[address] = Shim(f"p{n}h", mode, unify, grace=0)
             self.enter()
         window = self.programs.window
         for port in self.ports.values():
@@ -83,8 +81,6 @@ class LossyHosts(Hosts):
             window.add_port(port.ifindex)
         for number in (1, 2):
             self.programs.install_rule(number, WindowRule(WindowKind.WINDOW, 60_000), 2**63, number)
-        self.relay = multiprocessing.get_context("fork").Process(target=relay, args=(1,), daemon=True)
-        self.relay.start()
 
     def with_scale(self, address: str, scale: int) -> socket.socket:
         made = self.socket(address)
@@ -93,11 +89,39 @@ class LossyHosts(Hosts):
         return made
 
     def close(self) -> None:
-        self.relay.kill()
-        self.relay.join()
         for shim in self.shims.values():
             shim.close()
         super().close()
+
+
+class LossyHosts(ShimHosts):
+    """The bridge is a relay that loses and swaps segments."""
+
+    def make_bridge(self) -> None:
+        """Made in :meth:`start`."""
+
+    def connect_port(self, name: str) -> None:
+        run("ethtool", "-K", f"{name}h", "tso", "off", "gso", "off", "gro", "off", "tx", "off")
+
+    def start(self, mode: str, unify: int | None) -> None:
+        super().start(mode, unify)
+        self.relay = multiprocessing.get_context("fork").Process(target=relay, args=(1,), daemon=True)
+        self.relay.start()
+
+    def close(self) -> None:
+        self.relay.kill()
+        self.relay.join()
+        super().close()
+
+
+class OffloadingHosts(ShimHosts):
+    """The hosts leave segments and checksums to their devices, as real ones do; the ports of the bridge can
+    do neither, so the kernel makes both there, of what the programs have left.
+    """
+
+    def connect_port(self, name: str) -> None:
+        super().connect_port(name)
+        run("ethtool", "-K", name, "tso", "off", "gso", "off", "tx", "off")
 
 
 @pytest.fixture
@@ -125,7 +149,7 @@ def answer(peer: socket.socket) -> None:
             peer.sendall(data)
 
 
-def exchange(hosts: LossyHosts, chance: random.Random, wrong: list[Any]) -> None:
+def exchange(hosts: ShimHosts, chance: random.Random, wrong: list[Any]) -> None:
     """A connection with two random scales: what comes back is what was sent."""
     scales = chance.choice(SCALES), chance.choice(SCALES)
     data = chance.randbytes(chance.randrange(1, 60_000))
@@ -146,7 +170,7 @@ def exchange(hosts: LossyHosts, chance: random.Random, wrong: list[Any]) -> None
         client.close()
 
 
-def exchange_many(hosts: LossyHosts, number: int) -> list[Any]:
+def exchange_many(hosts: ShimHosts, number: int) -> list[Any]:
     """Connections with random scales, some at a time. Returns those that went wrong."""
     wrong: list[Any] = []
     listeners = [hosts.with_scale(SERVER, scale) for scale in SCALES]
@@ -206,5 +230,25 @@ def test_every_byte_comes_with_one_scale_of_the_switch(
             assert max(each.wscale for each in ends) == 5
             assert max(each.own_scale for each in ends) == 15, "14, + 1"
             assert [hosts.programs.port_state(port).scale_wrong for port in hosts.ports.values()] == [0, 0]
+        finally:
+            hosts.close()
+
+
+@pytest.mark.parametrize(
+    ("mode", "unify"), [("reserved", None), ("reserved3", 7), ("window12", None), ("off", 4)]
+)
+def test_checksums_that_the_device_finishes_are_right(
+    own_namespace: None, mode: str, unify: int | None
+) -> None:
+    with namespace():
+        hosts = OffloadingHosts()
+        try:
+            hosts.start(mode, unify)
+            assert exchange_many(hosts, CONNECTIONS) == []
+            assert [checksum_errors(hosts, each) for each in (CLIENT, SERVER)] == [0, 0]
+            for shim in hosts.shims.values():
+                counts = shim.counts()
+                assert (counts["told"] > 0, counts["converted"] > 0) == (mode != "off", unify is not None)
+            assert all(hosts.programs.port_state(port).rewritten > 0 for port in hosts.ports.values())
         finally:
             hosts.close()
