@@ -29,7 +29,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def configure() -> None:
-    """Leave full collections to :class:`FullCollections`, and what there is now, most of it code, out of them:
+    """Leave full collections to :class:`FullCollections`. They leave out what there is now, most of it code:
     it stays as long as the process.
     """
     gc.set_threshold(_YOUNG, _MIDDLE, _NEVER)
@@ -45,7 +45,7 @@ def resident() -> int:
 
 
 class FullCollections:
-    """Makes them when they are due. So garbage is bounded by the growth that causes one, whatever the load."""
+    """Makes them when they are due. The growth that causes one bounds garbage, whatever the load."""
 
     def __init__(
         self,
