@@ -18,11 +18,14 @@ CONNECTIONS = 256
 """Maximum number of connections."""
 UNREAD = 16 << 20
 """Maximum size of the replies that clients have not read yet, bytes, without the newest of them."""
+SEND_BUFFER = 64 << 10
+"""What the kernel may keep of a reply, bytes; it doubles the number for what it needs itself."""
 _RESET = struct.pack("ii", 1, 0)  # struct linger: nothing of what is not sent yet is kept
 
 
 class _Waiting(NamedTuple):
     sock: Any
+    served: Any  # the greenlet
     size: int
 
 
@@ -39,10 +42,12 @@ class Connections(eventlet.GreenPool):
     def spawn(self, function: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
         """Serve a new connection: its client's address, its socket, its state."""
         address, sock, *_ = connection
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         if self.free() <= 0:
             self._close_oldest(address)
-        self._open[address] = _Waiting(sock, 0)
         served = super().spawn(function, connection, *args, **kwargs)
+        self._open[address] = _Waiting(sock, served, 0)
         served.link(lambda _: self._forget(address))
         return served
 
@@ -53,7 +58,7 @@ class Connections(eventlet.GreenPool):
         found = self._forget(address)
         if found is None or size is None:
             return
-        self._open[address] = _Waiting(found.sock, size)
+        self._open[address] = found._replace(size=size)
         self.unread += size
         while self.unread > self._most_unread and self._close_oldest(address, sending=True):
             pass
@@ -75,5 +80,6 @@ class Connections(eventlet.GreenPool):
         with contextlib.suppress(OSError):
             if each.size:
                 each.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            each.sock.shutdown(socket.SHUT_RDWR)  # this also ends what waits for it
+            each.sock.shutdown(socket.SHUT_RDWR)
+        each.served.kill()  # it may wait for its turn, and holds a place until then
         return True
