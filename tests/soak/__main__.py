@@ -23,7 +23,7 @@ from tests.soak.recount import Recount
 from tests.support.lab import Process, until
 from tests.support.traces import mark_processes
 
-_SESSION, _EVERY = 30.0, 1.0
+_SESSION, _EVERY, _LEAST = 30.0, 1.0, 180.0
 _SILENT = 200
 _ACTIVE = 0.1875
 """A flow is active for 175 to 200 ms after its data."""
@@ -135,8 +135,10 @@ def report(found: Found, seconds: float) -> tuple[str, list[str]]:
 def main(arguments: Sequence[str]) -> int:
     """Run one. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0, help="how long (default: 60)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="how long, 3 at least (default: 60)")
     seconds = parser.parse_args(arguments).minutes * 60
+    if seconds < _LEAST:
+        parser.error("a soak takes 3 minutes at least")
     mark_processes()
     with made_site() as site:
         found = Soak(site, seconds).run()
