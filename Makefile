@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/laws/*/*.h fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c simulator/*.[ch] simulator/*.cc simulator/bpf/*.h)
 
-.PHONY: help setup setup-dev demo test test-faults test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
+.PHONY: help setup setup-dev demo test test-faults test-floods soak test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ test: setup-dev ## lint and every test (as root)
 
 test-faults: setup-dev ## every fault under traffic, on an own Open vSwitch (ROUNDS=20: so often; as root)
 	@exec $(SUDO) env FAIRQ_FAULT_ROUNDS=$(or $(ROUNDS),1) $(BIN)/pytest tests/faults
+
+test-floods: setup-dev ## every flood beside traffic, and what flows keep of their rate (ROUNDS=3; as root)
+	@exec $(SUDO) $(BIN)/python -m tests.floods --rounds $(or $(ROUNDS),3)
+
+soak: setup-dev ## mixed traffic for an hour: flat memory, true counts, short logs (MINUTES=60; as root)
+	@exec $(SUDO) $(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60)
 
 # exec: when make is killed, what it put up is taken down.
 test-fresh: ## both commands in a minimal root made for them, as on a fresh machine (ARGS="--tests -- tests/unit")

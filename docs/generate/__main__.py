@@ -7,15 +7,15 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from docs.generate import channel, examples, marks, reference
+from docs.generate import bounds, channel, examples, marks, reference
 
 MAKERS: Mapping[str, marks.Maker] = {
     name.replace("_", "-"): each
-    for module in (reference, channel)
+    for module in (reference, channel, bounds)
     for name, each in vars(module).items()
     if inspect.isfunction(each) and each.__module__ == module.__name__ and not name.startswith("_")
 }
-"""The public functions of the two modules, by the kinds of the marks."""
+"""The public functions of these modules, by the kinds of the marks."""
 
 
 def changed() -> Iterator[tuple[Path, str]]:

@@ -1,4 +1,6 @@
-"""The tables of settings, metrics, REST, experiments, machines, faults and what a policy implements."""
+"""The tables of settings, metrics, REST, experiments, machines, faults and floods, and what a policy
+implements.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,7 @@ from fairq_ryu.rest.openapi import document
 from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.setting import Setting
 from tests.faults.table import FAULTS
+from tests.floods.table import FLOODS
 from tests.vm import results
 
 _API = document(RESOURCES)
@@ -234,10 +237,16 @@ def fields_of_type(old: Old, name: str) -> Rows:
     return [old.head, *((f"`{each}`", *old.texts(f"`{each}`")) for each in names)]
 
 
-# Faults
+# Faults and floods
 
 
 def faults(_old: Old) -> Rows:
     """What is promised when something breaks."""
     head = ("what happens", "forwarding meanwhile", "lowered windows meanwhile", "what else")
     return [head, *((each.what, each.forwarding.value, each.windows.value, each.note) for each in FAULTS)]
+
+
+def floods(_old: Old) -> Rows:
+    """What is kept of each flood."""
+    head = ("flood", "how it is made", "kept of it, at most")
+    return [head, *((each.name, each.what, each.bounded) for each in FLOODS)]

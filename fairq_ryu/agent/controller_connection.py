@@ -3,7 +3,7 @@
     address -> connect -> ControllerSession (bytes in, bytes out) -> end -> wait -> connect ...
 
 Bounded: a long reply is sent as the controller reads it. A controller that does not read loses its connection
-when ``_MAX_UNSENT`` bytes wait for it, or when it has read nothing for a time; one that sends no HELLO, half
+when ``MAX_UNSENT`` bytes wait for it, or when it has read nothing for a time; one that sends no HELLO, half
 a message, or nothing at all loses it after a time.
 """
 
@@ -32,7 +32,7 @@ _STABLE = 5.0
 _CONNECT_TIMEOUT = 5.0
 ECHO_INTERVAL = 5.0
 SILENCE_TIMEOUT = 15.0
-_MAX_UNSENT = 8 << 20
+MAX_UNSENT = 8 << 20
 # From accept to the controller's HELLO, and from the first byte of a message to its last.
 _HELLO_TIMEOUT = 10.0
 _MESSAGE_TIMEOUT = 10.0
@@ -120,7 +120,7 @@ class ControllerConnection:
             if faults:
                 return
             writer.write(data)
-            if unread() > _MAX_UNSENT:
+            if unread() > MAX_UNSENT:
                 abort(f"does not read: {unread()} bytes are queued")
 
         session = ControllerSession(self._server, send, unread)

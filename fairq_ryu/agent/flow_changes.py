@@ -41,7 +41,7 @@ from fairq_ryu.channel.flow_changes import LEAVE_OUT_MS
 
 KEEP_NS = 30_000_000_000
 # So many removed connections are remembered in any case.
-_MIN_REMOVED = 4096
+MIN_REMOVED = 4096
 DEFAULT_REFRESH_NS = 1_000_000_000
 # Passes are not exactly a second apart.
 _EARLY = 0.9
@@ -249,7 +249,7 @@ class FlowChanges:
     def _forget_removed(self) -> None:
         used = len(self._keys)
         removed = np.flatnonzero((self._listed[:used] == 0) & (self._generation[:used] != 0))
-        limit = max(_MIN_REMOVED, len(self._place) - len(removed))
+        limit = max(MIN_REMOVED, len(self._place) - len(removed))
         old = self._changed[removed] < (self._began_ns or 0) - KEEP_NS
         if len(removed) > limit:
             by_age = np.argsort(self._generation[removed])

@@ -187,6 +187,7 @@ class Controller(app_manager.RyuApp):
         controls = policies, self.modes, far, tenants, self.announcing
         setup.register(wsgi, config, state, self.streams, *controls, metrics, token, self.owners)
         garbage.configure()
+        self._garbage = garbage.FullCollections()
         workers = [self.admission.run, self.tracker.run, self.records.run, self.rerouting.run]
         if self.owners is not None:
             workers.append(self.owners.run)
@@ -204,7 +205,7 @@ class Controller(app_manager.RyuApp):
             Job("port counters", lambda: self.port_counters.interval, self.port_counters.request_next),
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
-            Job("garbage collection", every(garbage.INTERVAL), garbage.collect),
+            Job("garbage collection", every(garbage.INTERVAL), self._garbage.look),
             Job("ended announcements", every(announcing.INTERVAL), self.announcing.remove_ended),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]

@@ -33,7 +33,7 @@ from fairq_ryu.rest.openapi import WRITES, encoded
 from fairq_ryu.rest.operations import Operation, RequestContext, Resource, RestService
 from fairq_ryu.rest.peers import ELSEWHERE, OWN, SCOPE, Peers, whole, whole_page
 from fairq_ryu.rest.peers import rows as rows_of
-from fairq_ryu.rest.reply import JSON, Answer, Reply, RequestRefused, encode, problem
+from fairq_ryu.rest.reply import JSON, SENDS, Answer, Reply, RequestRefused, encode, problem
 from fairq_ryu.rest.resources import PORTS, RESOURCES
 from fairq_ryu.rest.schema import validation
 from fairq_ryu.rest.schema.base import quoted
@@ -95,6 +95,7 @@ class Rest:
             template = "" if resource is None else resource.path
             taken = time.monotonic() - started
             self.service.metrics.observe_request(environ["REQUEST_METHOD"], template, reply.status, taken)
+        environ.get(SENDS, lambda _: None)(len(reply.body) if reply.stream is None else None)
         return _send(reply, start_response, head)
 
     def _all_ports(self) -> bytes:

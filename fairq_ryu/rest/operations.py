@@ -12,13 +12,13 @@ from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.rest.cached_reply import CachedReply
+from fairq_ryu.rest.newest_first import NewestFirst
 from fairq_ryu.rest.peers import Peers
 from fairq_ryu.rest.reply import Answer, Reply, encode
 from fairq_ryu.rest.schema.base import RequestModel, Row
 from fairq_ryu.rest.schema.requests import FlowsQuery, Nothing, PageQuery
 from fairq_ryu.rest.static_pages import Pages
 from fairq_ryu.rest.streams import Streams
-from fairq_ryu.ryu_compat.runtime import hub
 from fairq_ryu.setting import Value
 
 Rows = list[dict[str, Any]]
@@ -169,14 +169,14 @@ class RestService:
     pages: Pages = field(default_factory=Pages)
     ports: CachedReply = field(init=False)
     """the reply to /v1/ports"""
-    turn: Any = field(init=False)
+    turn: NewestFirst = field(init=False)
     """held while a long reply is made. Otherwise each of these requests would make
     :data:`~fairq_ryu.rest.reply.ROWS_AT_ONCE` rows between two turns of the control loop.
     """
 
     def __post_init__(self) -> None:
         """Create the shared reply."""
-        self.turn = hub.Semaphore(1)
+        self.turn = NewestFirst()
         self.ports = CachedReply(lambda: encode({"ports": list(in_steps(self.view.ports()))}))
 
     @property

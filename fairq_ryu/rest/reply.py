@@ -14,6 +14,8 @@ JSON = "application/json"
 PROBLEM = "application/problem+json"
 # In the environment of a request: ends the connection after the answer.
 CLOSE = "fairq.close"
+# Likewise: to be called with the size of the reply, bytes; None: it is a stream.
+SENDS = "fairq.sends"
 
 Answer = Mapping[str, Any]
 

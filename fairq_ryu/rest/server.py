@@ -13,11 +13,13 @@ import logging
 import time
 from collections.abc import Callable
 from email.utils import formatdate
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
 from fairq_ryu.rest.cached_reply import CachedReply
-from fairq_ryu.rest.reply import CLOSE, JSON, PROBLEM
+from fairq_ryu.rest.connections import Connections
+from fairq_ryu.rest.reply import CLOSE, JSON, PROBLEM, SENDS
 from fairq_ryu.rest.schema.base import quoted
 from fairq_ryu.ryu_compat import web_server
 from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
@@ -26,8 +28,6 @@ LOG = logging.getLogger(__name__)
 
 # A connection on which no data is received or accepted for this many seconds is closed.
 IDLE = 60.0
-# Maximum number of connections. A further one waits until another has ended.
-CONNECTIONS = 256
 # The fast path: maximum size of a head in bytes, maximum number of heads that are cached, accepted headers.
 _MAX_HEAD = 2048
 _MAX_HEADS = 64
@@ -89,10 +89,16 @@ class FastPath:
 
 
 class Protocol(eventlet_wsgi.HttpProtocol):
-    """One connection. Errors of HTTP itself are problem documents, too."""
+    """One of these connections. Errors of HTTP itself are problem documents, too."""
+
+    def __init__(self, connections: Connections, connection: Any, server: Any) -> None:
+        """Serves it to its end."""
+        self._sends = partial(connections.sends, connection[0])
+        super().__init__(connection, server)
 
     def handle_one_request(self) -> None:
         """Answer the next request, by the fast path if it qualifies."""
+        self._sends(0)
         fast_path: FastPath | None = getattr(self.server.app, "fast_path", None)
         if fast_path is None or not self._answered(fast_path):
             super().handle_one_request()
@@ -116,6 +122,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
             return False  # the usual path reports the error
         self.rfile.read(end + 4)
         self.close_connection = False
+        self._sends(len(answer))
         try:
             self.connection.sendall(answer)
         except OSError:
@@ -169,7 +176,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
     def get_environ(self) -> dict[str, Any]:
         """The environment for the application; ``fairq.close`` ends the connection after its reply."""
         found: dict[str, Any] = super().get_environ()
-        found[CLOSE] = self._close
+        found[CLOSE], found[SENDS] = self._close, self._sends
         length = str(found.get("CONTENT_LENGTH") or "0")
         limit = getattr(self.server.app, "max_body", None)
         unknown = bool(found.get("HTTP_TRANSFER_ENCODING")) or not length.isdigit()
@@ -214,11 +221,12 @@ class Server(hub.WSGIServer):
 
 def serve(listening: Any, application: Any) -> None:
     """Serve an application on a socket that listens."""
+    connections = Connections()
     eventlet_wsgi.server(
         web_server.accepting(listening, LOG),
         application,
-        max_size=CONNECTIONS,
-        protocol=Protocol,
+        custom_pool=connections,
+        protocol=partial(Protocol, connections),
         keepalive=True,
         log_output=False,
         debug=False,

@@ -29,7 +29,7 @@ HEARTBEAT = 10.0
 DEFAULT_MAX_STREAMS = 16
 # Bounds of the queue of a reader: frames, and bytes.
 _MAX_FRAMES = 256
-_MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 20
 _SEND_BUFFER = 256 << 10
 SSE = "text/event-stream"
 
@@ -78,7 +78,7 @@ class Stream:
         if not self._open:
             return
         waiting = self._frames.qsize()
-        if waiting >= _MAX_FRAMES or (waiting and self._bytes + len(frame) > _MAX_BYTES):
+        if waiting >= _MAX_FRAMES or (waiting and self._bytes + len(frame) > MAX_BYTES):
             LOG.info("REST: a reader of events does not keep up: its stream is ended")
             self.end(now=True)
             return

@@ -155,6 +155,10 @@ class Load:
         assert self._ending or len(found) in (0, len(self._senders)), self.faults
         return found
 
+    def elephants(self) -> list[tuple[str, int]]:
+        """Address and port of each, where it sends."""
+        return [each.sock.getsockname() for each in list(self._elephants)]
+
     def park(self, number: int) -> None:
         """Open so many connections more, which stay and send a word every few seconds."""
         self._to_park = number

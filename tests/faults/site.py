@@ -51,7 +51,8 @@ _HERE = Path(__file__).parent
 class Site:
     """Made by :func:`made_site`. Faults use what is public here."""
 
-    def __init__(self, machine: OwnMachine) -> None:
+    def __init__(self, machine: OwnMachine, others: int = 0) -> None:
+        """``others``: hosts that send nothing, on the ports behind those of the senders."""
         from mininet.log import setLogLevel
         from mininet.net import Mininet
 
@@ -61,10 +62,11 @@ class Site:
         setLogLevel("error")
         self.machine = machine
         self.folder = Path(tempfile.mkdtemp(prefix="faults-"))
-        self.port = SENDERS + 1
+        self.port = SENDERS + others + 1
         """The receiver's, by its OpenFlow number."""
         self.name = f"{BRIDGE}-eth{self.port}"
-        self.control, self._rest = free_port(), free_port()
+        self.control, self.rest_port = free_port(), free_port()
+        """Where the controller listens for switches, and for requests."""
         self._programs: dict[str, Process] = {}
         self._started = 0
         self._clock = self._stepped_clock()
@@ -77,7 +79,7 @@ class Site:
         self.stopped_at = 0.0
         self._seen_of_bpf: set[tuple[str, int]] = set()
         self.net = Mininet(
-            topo=IncastTopo(n=SENDERS, rate=RATE, buffer=BUFFER),
+            topo=IncastTopo(n=self.port - 1, rate=RATE, buffer=BUFFER),
             switch=functools.partial(FairQSwitch, agent=False),
             controller=None,
             autoSetMacs=True,
@@ -146,10 +148,10 @@ class Site:
             "controller",
             *(str(BIN / "ryu-manager"), "--config-file", str(path), "--ofp-listen-host", "127.0.0.1"),
             *("--ofp-tcp-listen-port", str(self.control), "--wsapi-host", "127.0.0.1"),
-            *("--wsapi-port", str(self._rest), "fairq_ryu.apps.fairq"),
+            *("--wsapi-port", str(self.rest_port), "fairq_ryu.apps.fairq"),
         )
         ended = self.controller.process.poll
-        assert until(lambda: is_open(self._rest) or ended() is not None, 60), self.controller.text
+        assert until(lambda: is_open(self.rest_port) or ended() is not None, 60), self.controller.text
         assert ended() is None, self.controller.text
 
     def connect_bridge(self) -> None:
@@ -176,12 +178,12 @@ class Site:
         return all(roles.get(number) == "host" for number in range(1, self.port + 1))
 
     def rest(self, what: str) -> Any:
-        url = f"http://127.0.0.1:{self._rest}/v1/{what}"
+        url = f"http://127.0.0.1:{self.rest_port}/v1/{what}"
         with urllib.request.urlopen(url, timeout=patient(20)) as answer:
             return json.load(answer)
 
     def announce(self, source: str, port: int, size: int, deadline: float) -> None:
-        url = f"http://127.0.0.1:{self._rest}"
+        url = f"http://127.0.0.1:{self.rest_port}"
         with contextlib.suppress(UserError):  # there may be no controller now
             about = {"sport": port, "size": size, "deadline": deadline}
             client.announce(source, self.net["r"].IP(), DEADLINES_PORT, **about, url=url, token=TOKEN)
@@ -194,9 +196,8 @@ class Site:
 
     @contextlib.contextmanager
     def load(self) -> Iterator[Load]:
-        hosts = {host.name: host for host in self.net.hosts}
-        receiver = hosts.pop("r")
-        senders = {host.IP(): host.pid for host in hosts.values()}
+        *hosts, receiver = self.net.hosts
+        senders = {host.IP(): host.pid for host in hosts[:SENDERS]}
         load = Load(senders, receiver.IP(), receiver.pid, self.announce)
         load.start()
         try:
@@ -418,7 +419,7 @@ class Site:
 
     def knock(self) -> None:
         """Connect to the controller's ports and to the agent's socket; nothing need answer."""
-        for port in (self.control, self._rest):
+        for port in (self.control, self.rest_port):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
                 pass
         with contextlib.suppress(UserError):
@@ -486,7 +487,7 @@ class Site:
         words = ["add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={kind or 'system'}"]
         words += ["protocols=OpenFlow13", f"other_config:datapath-id={dpid}", *settings]
         words += ["--", "set-fail-mode", BRIDGE, "standalone"]
-        for number in range(1, SENDERS + 2):
+        for number in range(1, self.port + 1):
             words += self._port_again(BRIDGE, f"{BRIDGE}-eth{number}", number)
         return words
 
@@ -513,12 +514,12 @@ def _many_descriptors() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def made_site() -> Iterator[Site]:
+def made_site(others: int = 0) -> Iterator[Site]:
     """A site on a machine of its own, and this thread on it."""
     machine = OwnMachine()
     try:
         with _many_descriptors(), machine.used():
-            site = Site(machine)
+            site = Site(machine, others)
             try:
                 site.start()
                 yield site

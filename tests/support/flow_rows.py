@@ -42,6 +42,9 @@ class FakeMap:
     def delete(self, key: Any) -> bool:
         return self.entries.pop(bytes(key), None) is not None
 
+    def delete_all(self, keys: bytes) -> int:
+        return sum(self.delete(keys[at : at + KEY_WIDTH]) for at in range(0, len(keys), KEY_WIDTH))
+
 
 class FlowRows:
     """A flow map on a bridge: port n has the interface 100 + n."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.programs.flow_map import RECORD, FlowMap
+from fairq_ryu.agent.programs.flow_map import KEY_WIDTH, RECORD, FlowMap
 from fairq_ryu.channel import flow_records
 from tests.switch.rig import Connection, Switch
 
@@ -129,3 +129,18 @@ def test_many_flows_in_few_calls(switch: Switch) -> None:
     assert len({key["lo_port"] for key in keys}) == 5000
     assert keys.itemsize == ctypes.sizeof(layout.fq_flow_key)
     assert switch.datapath.host.sweep(1, 1)[0] == 0
+
+
+def test_entries_are_removed_together_whether_all_are_there_or_not(switch: Switch) -> None:
+    """As when the map has evicted some meanwhile."""
+    for port in range(33000, 33006):
+        Connection(switch, sport=port).open()
+    flows = switch.datapath.host.window.flows
+    keys, _ = flows.batches()
+    names = [keys[at : at + KEY_WIDTH] for at in range(0, len(keys), KEY_WIDTH)]
+    absent = bytes(KEY_WIDTH)
+    assert flows.delete_all(b"".join((absent, *names[:2], absent, absent, names[2], names[0], absent))) == 3
+    assert flows.batches()[0] == b"".join(names[3:])
+    assert flows.delete_all(b"") == 0
+    assert flows.delete_all(b"".join(names)) == 3
+    assert flows.batches()[0] == b""

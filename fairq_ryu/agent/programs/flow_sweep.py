@@ -75,8 +75,7 @@ class FlowSweep:
         for row in silent:
             key = layout.fq_flow_key.from_buffer_copy(keys[row].tobytes())
             self._map.silent.set(key, layout.fq_flow.from_buffer_copy(flows[row].tobytes()))
-        for key in keys[dead]:
-            self.gone += self._map.map.delete(layout.fq_flow_key.from_buffer_copy(key.tobytes()))
+        self.gone += self._map.map.delete_all(keys[dead].tobytes())
         alive = ~dead
         self.left += int(alive.sum())
         names, flows = keys[alive].tobytes(), flows[alive]

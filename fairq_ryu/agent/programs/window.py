@@ -597,4 +597,6 @@ class WindowProgram(FilterProgram):
         """
         sweep.finish()
         self._swept += sweep.gone
-        return sweep.left, max(0, self._flows_created() - self._swept - sweep.left)
+        # While it is read, a full map can replace flows that were counted by others that will be.
+        left = min(sweep.left, self._limits.flows)
+        return left, max(0, self._flows_created() - self._swept - left)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from fairq_ryu.fabric.flows.connection import CopiedSegment
 from fairq_ryu.model import FlowKey, PortKey, TcpSegment
 
-_MAX_PER_PORT = 4096
+MAX_PER_PORT = 4096
 # The maximum number of ports with parked SYNs: all are searched for the SYN of an answer.
-_MAX_PORTS = 64
+MAX_PORTS = 64
 
 
 class _Syn(NamedTuple):
@@ -47,11 +47,11 @@ class ParkedSyns:
         where = port, out_port
         syns = self._by_port.get(where)
         if syns is None:
-            if len(self._by_port) >= _MAX_PORTS:
+            if len(self._by_port) >= MAX_PORTS:
                 return
             syns = self._by_port[where] = OrderedDict()
         syns.pop(segment.key, None)
-        if len(syns) >= _MAX_PER_PORT:
+        if len(syns) >= MAX_PER_PORT:
             syns.popitem(last=False)
         syns[segment.key] = _Syn(segment.seq, segment.mss, segment.wscale, segment.payload, now)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fairq_ryu.model import PortKey
 
-_MAX_ADDRESSES = 64
+MAX_ADDRESSES = 64
 _NOBODY = ("0.0.0.0", "::")
 _Address = tuple[int, str]
 """A VLAN and an address in it."""
@@ -77,7 +77,7 @@ class HostTable:
             host.addresses[ip] = None
             self._by_ip[vlan, ip] = host
             # A host that claims an unlimited number of addresses must not fill the table.
-            while len(host.addresses) > _MAX_ADDRESSES:
+            while len(host.addresses) > MAX_ADDRESSES:
                 oldest = next(iter(host.addresses))
                 del host.addresses[oldest]
                 self._by_ip.pop((vlan, oldest), None)

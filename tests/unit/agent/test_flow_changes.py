@@ -223,7 +223,7 @@ def test_a_controller_that_is_too_far_behind_begins_anew(bench, monkeypatch, gen
 
 
 def test_removed_connections_are_bounded(monkeypatch):
-    monkeypatch.setattr(flow_changes, "_MIN_REMOVED", 3)
+    monkeypatch.setattr(flow_changes, "MIN_REMOVED", 3)
     bench = Bench()
     for now in range(50):
         bench.flows = {chr(33 + now): Flow()}

@@ -58,6 +58,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         each.end()
     logging.getLogger().removeHandler(errors)
     gc.set_threshold(*thresholds)
+    gc.unfreeze()
     assert errors.lines == []
 
 

@@ -22,6 +22,7 @@ import pytest
 
 from fairq_ryu.rest import cached_reply
 from fairq_ryu.rest.cached_reply import CachedReply
+from fairq_ryu.rest.connections import CONNECTIONS
 from fairq_ryu.rest.schema.state import EventRow, Live
 from fairq_ryu.rest.server import FastPath
 from tests.support.restsite import TOKEN
@@ -90,6 +91,18 @@ def test_the_server_goes_on_after_a_time_without_descriptors(address, process):
             assert waiting.recv(1 << 16).startswith(b"HTTP/1.1 200")
     finally:
         resource.prlimit(server, resource.RLIMIT_NOFILE, before)
+
+
+def test_clients_that_do_not_read_keep_nobody_out(address, process):
+    """As many as there may be connections, and as many again; each asks for more than its sockets hold."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(2 * CONNECTIONS):
+            hog = stack.enter_context(socket.socket())
+            hog.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+            hog.connect(address)
+            hog.sendall(head(HOST, path="/openapi.json") * 50)
+        for path in ("/v1/ports", "/v1/flows"):
+            assert described(address, head(HOST, path=path)).startswith(b"HTTP/1.1 200 OK")
 
 
 # The fast path

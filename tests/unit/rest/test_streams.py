@@ -41,7 +41,7 @@ def test_the_bytes_queued_for_a_reader_are_limited():
     hub = Streams()
     slow = hub.events(None, None, {}).stream
     for _ in range(3):
-        slow.put(b"x" * (streams._MAX_BYTES // 2))
+        slow.put(b"x" * (streams.MAX_BYTES // 2))
     assert len(hub) == 0
 
 
@@ -49,7 +49,7 @@ def test_a_frame_larger_than_the_limit_reaches_a_waiting_reader():
     hub = Streams()
     stream = hub.events(None, None, {}).stream
     take(stream, 1)
-    stream.put(b"x" * (streams._MAX_BYTES * 2))
+    stream.put(b"x" * (streams.MAX_BYTES * 2))
     assert len(hub) == 1
 
 

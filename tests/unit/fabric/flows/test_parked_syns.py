@@ -15,8 +15,8 @@ def syn(number: int, **more):
 
 @pytest.fixture
 def parked(monkeypatch):
-    monkeypatch.setattr(parked_syns, "_MAX_PER_PORT", 3)
-    monkeypatch.setattr(parked_syns, "_MAX_PORTS", 2)
+    monkeypatch.setattr(parked_syns, "MAX_PER_PORT", 3)
+    monkeypatch.setattr(parked_syns, "MAX_PORTS", 2)
     return ParkedSyns()
 
 

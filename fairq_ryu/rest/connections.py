@@ -1,0 +1,85 @@
+"""The connections of the web server: so many, and so many bytes of replies that their clients have not read.
+
+Beyond these bounds the connection is closed that has waited longest for its client, which asks for nothing
+or does not read. A client that is well reads its reply within milliseconds, so it is never this one. Streams
+stay: their number and their queues have bounds of their own (:mod:`~fairq_ryu.rest.streams`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from typing import Any, NamedTuple
+
+from fairq_ryu.ryu_compat.runtime import eventlet
+
+CONNECTIONS = 256
+"""Maximum number of connections."""
+UNREAD = 16 << 20
+"""Maximum size of the replies that clients have not read yet, bytes, without the newest of them."""
+SEND_BUFFER = 64 << 10
+"""What the kernel may keep of a reply, bytes; it doubles the number for what it needs itself."""
+_RESET = struct.pack("ii", 1, 0)  # struct linger: nothing of what is not sent yet is kept
+
+
+class _Waiting(NamedTuple):
+    sock: Any
+    served: Any  # the greenlet
+    size: int
+
+
+class Connections(eventlet.GreenPool):
+    """The greenlets of eventlet's server, one for each connection, by the address of its client."""
+
+    def __init__(self, most: int = CONNECTIONS, most_unread: int = UNREAD) -> None:
+        super().__init__(most)
+        self._most_unread = most_unread
+        self._open: dict[Any, _Waiting] = {}  # without streams, the longest wait first
+        self.unread = 0
+        """Bytes of replies that clients have not read yet."""
+
+    def spawn(self, function: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
+        """Serve a new connection: its client's address, its socket, its state."""
+        address, sock, *_ = connection
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        if self.free() <= 0:
+            self._close_oldest(address)
+        served = super().spawn(function, connection, *args, **kwargs)
+        self._open[address] = _Waiting(sock, served, 0)
+        served.link(lambda _: self._forget(address))
+        return served
+
+    def sends(self, address: Any, size: int | None) -> None:
+        """A connection begins to wait for its client, until the next call about it: to read a reply of
+        ``size`` bytes; 0: for a request; None: it is a stream.
+        """
+        found = self._forget(address)
+        if found is None or size is None:
+            return
+        self._open[address] = found._replace(size=size)
+        self.unread += size
+        while self.unread > self._most_unread and self._close_oldest(address, sending=True):
+            pass
+
+    def _forget(self, address: Any) -> _Waiting | None:
+        found = self._open.pop(address, None)
+        if found is not None:
+            self.unread -= found.size
+        return found
+
+    def _close_oldest(self, but: Any, sending: bool = False) -> bool:
+        """Close a connection; ``sending``: one whose client has not read a reply. False: there is none."""
+        for address, each in self._open.items():
+            if address != but and (each.size or not sending):
+                break
+        else:
+            return False
+        self._forget(address)
+        with contextlib.suppress(OSError):
+            if each.size:
+                each.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            each.sock.shutdown(socket.SHUT_RDWR)
+        each.served.kill()  # it may wait for its turn, and holds a place until then
+        return True

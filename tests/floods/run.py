@@ -1,0 +1,111 @@
+"""One flood beside an incast with elephants and deadline flows: what must hold, and what is measured."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from fairq_ryu.errors import UserError
+from mininet_topos.patience import patient
+from tests.faults.load import Load
+from tests.faults.site import RATE
+from tests.floods.frames import SIZE
+from tests.floods.site import FloodSite
+from tests.floods.table import Flood
+from tests.support.lab import until
+
+_STEP = 0.1
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Seconds without the flood, before and afterwards each, and with it."""
+
+    without: float
+    flood: float
+
+
+SHORT, LONG = Lengths(1.0, 2.0), Lengths(5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``kept``: the rate of the elephants during the flood, divided by that without it; where the flood takes
+    a part of their port, by this part less. ``sent``: frames or connections of the flood a second. The
+    slowest answers, seconds. ``memory``: what controller and agent have grown by, MB. ``bounds``: quantities
+    and their bounds. ``windows``: the part of the looks at which all elephants had lowered windows.
+    """
+
+    kept: float
+    sent: float
+    slowest: tuple[float, float]
+    memory: tuple[float, float]
+    bounds: dict[str, tuple[float, float]]
+    windows: float
+
+
+def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
+    """Make the flood in the middle of traffic. AssertionError: something does not hold."""
+    site = flooded.site
+    if flood.config:
+        assert site.agent.end() == 0, site.agent.text
+        site.start_agent(flood.config)
+    resets, known = site.resets(), flooded.known()
+    evicted = site.status()["flows_evicted"]
+    with site.load() as load:
+        site.wait_until_governed(load)
+        flooded.flows = load.elephants()
+        before = _rate(load, lengths.without)
+        memory = flooded.memory()
+        running = flood.make(flooded, lengths.flood)
+        time.sleep(max(0.0, running.begin - time.monotonic()))
+        volleys = load.done.copy()
+        most: tuple[float, ...] = memory
+        windows: list[bool] = []
+        with flooded.asked() as answers:
+            begun, acknowledged = time.monotonic(), sum(load.acknowledged())
+            while (passed := time.monotonic() - begun) < lengths.flood:
+                time.sleep(_STEP)
+                windows.append(not site.is_free(load))
+                most = tuple(map(max, most, flooded.memory()))
+            during = (sum(load.acknowledged()) - acknowledged) / passed
+            bounds = dict(flood.bounds(flooded))
+            sent = running.wait()
+        most = tuple(map(max, most, flooded.memory()))
+        after = _rate(load, lengths.without)
+        assert answers.failed == [], f"no answer: {answers.failed}\n{site.explained(load)}"
+        assert answers.controller and answers.agent
+        over = {name: pair for name, pair in bounds.items() if not pair[0] <= pair[1]}
+        assert not over, f"more than the bound: {over}\n{site.explained(load)}"
+        assert _evicted(flooded) > evicted or not flood.evicts, site.explained(load)
+        assert flooded.known() == known, site.explained(load)
+        assert until(lambda: load.done["mouse"] > volleys["mouse"]), site.explained(load)
+        assert until(site.governs(load)), f"no normal control\n{site.explained(load)}"
+        assert load.finish() == [], site.logs()
+    assert site.resets() == resets
+    if flood.config:
+        assert site.agent.end() == 0, site.agent.text
+        site.start_agent()
+    left = 1 - sent * SIZE * 8e-6 / RATE if flood.to_receiver else 1.0
+    return Measured(
+        kept=during / ((before + after) / 2 * left),
+        sent=sent,
+        slowest=(max(answers.controller), max(answers.agent)),
+        memory=(most[0] - memory[0], most[1] - memory[1]),
+        bounds=bounds,
+        windows=sum(windows) / len(windows),
+    )
+
+
+def _rate(load: Load, seconds: float) -> float:
+    """Bytes of the elephants that are acknowledged in a second."""
+    began, first = time.monotonic(), sum(load.acknowledged())
+    time.sleep(patient(seconds))
+    return (sum(load.acknowledged()) - first) / (time.monotonic() - began)
+
+
+def _evicted(flooded: FloodSite) -> int:
+    try:
+        return int(flooded.site.status()["flows_evicted"])
+    except UserError as error:
+        raise AssertionError(f"the agent does not answer: {error}") from error

@@ -1,0 +1,100 @@
+"""Which connections of the web server are closed when there are too many, or too much is not read."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import eventlet
+import pytest
+
+from fairq_ryu.rest.connections import Connections
+
+MOST, UNREAD = 4, 1000
+
+
+class Clients:
+    """Clients of a pool whose servers wait for ever."""
+
+    def __init__(self) -> None:
+        self.pool = Connections(MOST, UNREAD)
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+
+    def connect(self) -> int:
+        """Another one; its number is its address."""
+        own, client = socket.socketpair()
+        client.setblocking(False)
+        self._pairs.append((own, client))
+        number = len(self._pairs) - 1
+        self.pool.spawn(self._serve, [number, own, ""])
+        return number
+
+    def _serve(self, connection: Any) -> None:
+        eventlet.sleep(3600)
+
+    def is_closed(self, number: int) -> bool:
+        try:
+            return self._pairs[number][1].recv(1) == b""
+        except BlockingIOError:
+            return False
+
+    def closed(self) -> list[int]:
+        return [number for number in range(len(self._pairs)) if self.is_closed(number)]
+
+    def close(self) -> None:
+        for pair in self._pairs:
+            for each in pair:
+                each.close()
+
+
+@pytest.fixture
+def clients() -> Iterator[Clients]:
+    made = Clients()
+    yield made
+    made.close()
+
+
+def test_a_new_connection_takes_the_place_of_the_one_that_has_waited_longest(clients):
+    for _ in range(MOST):
+        clients.connect()
+    clients.pool.sends(0, 0)  # it has asked for something meanwhile
+    clients.pool.sends(1, None)
+    clients.connect()
+    clients.connect()
+    assert clients.closed() == [2, 3]
+    clients.connect()
+    assert clients.closed() == [0, 2, 3]
+
+
+def test_no_server_is_waited_for(clients):
+    """The request of a connection that is closed may be far from its turn."""
+    for _ in range(10 * MOST):
+        last = clients.connect()
+        assert not clients.is_closed(last)
+    assert clients.closed() == list(range(9 * MOST))
+
+
+def test_replies_that_nobody_reads_are_dropped_the_oldest_first(clients):
+    first, second, third, silent = (clients.connect() for _ in range(MOST))
+    for each in (first, second):
+        clients.pool.sends(each, UNREAD // 2)
+    assert (clients.closed(), clients.pool.unread) == ([], UNREAD)
+    clients.pool.sends(third, 1)
+    assert (clients.closed(), clients.pool.unread) == ([first], UNREAD // 2 + 1)
+    assert not clients.is_closed(silent)
+
+
+def test_what_was_read_counts_no_more(clients):
+    first, second = clients.connect(), clients.connect()
+    for _ in range(10):
+        for each in (first, second):
+            clients.pool.sends(each, UNREAD)
+            clients.pool.sends(each, 0)
+    assert (clients.closed(), clients.pool.unread) == ([], 0)
+
+
+def test_one_reply_may_be_longer_than_the_bound(clients):
+    number = clients.connect()
+    clients.pool.sends(number, 10 * UNREAD)
+    assert clients.closed() == []
