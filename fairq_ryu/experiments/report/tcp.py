@@ -18,7 +18,7 @@ from fairq_ryu.experiments.measure import tcp_trace
 
 DIRECTORY = "tcp"
 """Of its pictures, within that of the report."""
-_SIZE, _HEIGHTS = (7.2, 7.6), (1, 1, 1.6, 0.8)
+_SIZE, _HEIGHTS, _NO_LAW = (7.2, 7.6), (1, 1, 1.6, 0.8), 0.05
 # Okabe and Ito's colours; line styles help in grey.
 _BLUE, _RED, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
 _STATE_COLOURS = {"Disorder": "#F0E442", "CWR": "#56B4E9", "Recovery": "#E69F00", "Loss": "#D55E00"}
@@ -75,7 +75,9 @@ def drawn(trace: Mapping[str, Any], flow: Mapping[str, Any]) -> Figure:
     margin = max(_LEAST_MS, (ended - began) * _MARGIN)
     window = max(0.0, began - margin), ended + margin
     figure = Figure(figsize=_SIZE, layout="constrained")
-    queue, law, windows, trip = figure.subplots(4, sharex=True, height_ratios=_HEIGHTS)
+    limited = any(each[1] for each in _steps(trace["law"], window))
+    heights = _HEIGHTS if limited else (_HEIGHTS[0], _NO_LAW, *_HEIGHTS[2:])
+    queue, law, windows, trip = figure.subplots(4, sharex=True, height_ratios=heights)
     _queue(queue, trace, window)
     _law(law, trace, window)
     samples = [*flow["samples"], [ended, *flow["samples"][-1][1:]]]
@@ -118,11 +120,11 @@ def _queue(axes: Any, trace: Mapping[str, Any], window: tuple[float, float]) -> 
 def _law(axes: Any, trace: Mapping[str, Any], window: tuple[float, float]) -> None:
     points = _steps(trace["law"], window)
     kinds = list(dict.fromkeys(each[1] for each in points if each[1]))
-    axes.set_ylabel("law [kB]")
     if not kinds:
         axes.set_title("no law lowers windows", fontsize="small", loc="left")
         axes.set_yticks([])
         return
+    axes.set_ylabel("law [kB]")
     title = f"law {', '.join(kinds)}"
     if any(each[2] for each in points):
         shares = [(at, pool / flows if flows else pool) for at, _kind, pool, _window, flows in points]

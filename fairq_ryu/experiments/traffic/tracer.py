@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,21 @@ LAW_S = 0.1
 """From one question about the law to the next: the agent answers with its whole status."""
 ANSWER_S = 0.5
 """Time limit of its answer."""
+FOUND_S = 0.04
+"""Within this time a new connection is found. A list of connections takes long (`sock_diag`), so each sample
+asks only some senders for one, and the others for the connections that are known.
+"""
 PRUNED_EACH = 500
 """After so many samples, ended connections that will not be chosen are forgotten."""
+
+
+@dataclass
+class _Place:
+    """A sender."""
+
+    host: str
+    sockets: SocketList
+    open: dict[bytes, tcp_trace.Connection] = field(default_factory=dict)
 
 
 class Tracer:
@@ -31,11 +46,13 @@ class Tracer:
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._order: Json = {}
-        self._places: list[tuple[str, SocketList]] = []
+        self._places: list[_Place] = []
+        self._lists = 1
+        """senders whose connections are listed at each sample"""
+        self._turn = 0
         self._backlog: Backlog | None = None
         self._began = self._cpu = self._law_due = 0.0
         self._samples = 0
-        self._open: dict[bytes, tcp_trace.Connection] = {}
         self._ended: list[tcp_trace.Connection] = []
         self._queue: list[tuple[float, int]] = []
         self._law: list[tuple[float, str, int, int, int]] = []
@@ -45,7 +62,9 @@ class Tracer:
         match order["cmd"]:
             case "start":
                 self._order = order
-                self._places = [(name, SocketList(pid)) for name, pid in order["hosts"].items()]
+                self._places = [_Place(name, SocketList(pid)) for name, pid in order["hosts"].items()]
+                share = order["interval_ms"] / 1e3 / FOUND_S
+                self._lists = min(len(self._places), math.ceil(len(self._places) * share))
                 self._backlog = Backlog(order["port"])
                 self._began, self._cpu = time.monotonic(), time.process_time()
                 self._loop.call_at(self._began, self._sample)
@@ -64,16 +83,10 @@ class Tracer:
         waiting = self._backlog.read()
         if not self._queue or waiting != self._queue[-1][1]:
             self._queue.append((at, waiting))
-        still: dict[bytes, tcp_trace.Connection] = {}
-        for name, sockets in self._places:
-            for found in sockets.read():
-                connection = self._open.pop(found.cookie, None)
-                if connection is None:
-                    connection = tcp_trace.Connection(name, found.port, found.peer_port, at)
-                connection.sample(at, found.info)
-                still[found.cookie] = connection
-        self._ended += self._open.values()
-        self._open = still
+        for place in self._places:
+            self._look(place, at, listed=self._turn < self._lists)
+            self._turn = (self._turn + 1) % len(self._places)
+        self._turn = (self._turn - self._lists) % len(self._places)
         self._samples += 1
         if self._samples % PRUNED_EACH == 0:
             self._ended = self._chosen(self._ended, at)
@@ -83,6 +96,19 @@ class Tracer:
         interval = self._order["interval_ms"] / 1e3
         # On the grid, so that a late sample delays no other; what was missed is left out.
         self._loop.call_at(self._began + (int(at / interval) + 1) * interval, self._sample)
+
+    def _look(self, place: _Place, at: float, listed: bool) -> None:
+        """Sample the connections of a sender: all, or those that are known."""
+        found = place.sockets.all() if listed else place.sockets.those(list(place.open))
+        still: dict[bytes, tcp_trace.Connection] = {}
+        for each in found:
+            connection = place.open.pop(each.key, None)
+            if connection is None:
+                connection = tcp_trace.Connection(place.host, *each.ports, at)
+            connection.sample(at, each.info)
+            still[each.key] = connection
+        self._ended += place.open.values()
+        place.open = still
 
     def _chosen(self, connections: list[tcp_trace.Connection], at: float) -> list[tcp_trace.Connection]:
         return tcp_trace.chosen(connections, self._order["count"], self._order["rate_mbit"], at)
@@ -100,12 +126,13 @@ class Tracer:
 
     def _end(self, path: Path) -> None:
         at = time.monotonic() - self._began
-        for _name, sockets in self._places:
-            sockets.close()
+        for place in self._places:
+            place.sockets.close()
         if self._backlog is not None:
             self._backlog.close()
             self._backlog = None
-        kept = self._chosen([*self._ended, *self._open.values()], at)
+        still = [each for place in self._places for each in place.open.values()]
+        kept = self._chosen([*self._ended, *still], at)
         trace: dict[str, Any] = {
             "interval_ms": self._order["interval_ms"],
             "taken_ms": at * 1e3 / max(1, self._samples),

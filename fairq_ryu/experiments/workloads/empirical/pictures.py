@@ -26,9 +26,8 @@ def _slowdown(part: str, axes: Any, shown: Sequence[Shown], scenario: Mapping[st
         )
     for limit in limits_of(scenario["size_divisor"]):
         axes.axvline(limit / 1e3, color="0.5", linewidth=1)
-    axes.set_yscale("log")
     common.logarithmic(axes.xaxis)
-    axes.yaxis.set_major_formatter("{x:,g}")
+    common.logarithmic(axes.yaxis)
     axes.set_xlabel("flow size [kB]; the lines are the limits of small and large flows")
     axes.set_ylabel(f"slowdown, {part}")
     common.key(axes)
