@@ -17,6 +17,7 @@ functions.
       fct_ms          count, mean, sd, p50, p95, p99, max of the completion times in ms, from connect() to the
                       last byte at the receiver, of flows that have finished; null without any
       slowdown        the same of the completion times over those of each flow alone on the empty network
+      rto_timeouts    retransmission timeouts of the senders' sockets (null before 6.7)
       timeout_flows, timeout_share   flows with at least one timeout, see `common.timeouts`
     by_size         a list: the same of the flows between two points of the published distribution, and
                     low_bytes, high_bytes (the size is above the first and no more than the second; the first
@@ -76,12 +77,15 @@ def by_size(scenario: EmpiricalScenario, flows: Sequence[Flow], alone_ms: Sequen
 def group(pairs: Sequence[tuple[Flow, float]]) -> dict[str, Any]:
     """The figures of some flows, each with what it takes alone in ms."""
     finished = [(flow.fct_ms, alone) for flow, alone in pairs if flow.fct_ms is not None]
+    timeouts = [flow.timeouts for flow, _alone in pairs]
+    known = [each for each in timeouts if each is not None]
     return {
         "count": len(pairs),
         "unfinished": len(pairs) - len(finished),
         "fct_ms": fct_summary([fct for fct, _alone in finished]),
         "slowdown": fct_summary([fct / alone for fct, alone in finished]),
-        **timed_out([flow.timeouts for flow, _alone in pairs]),
+        "rto_timeouts": sum(known) if len(known) == len(timeouts) else None,
+        **timed_out(timeouts),
     }
 
 

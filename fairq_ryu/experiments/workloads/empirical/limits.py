@@ -22,7 +22,7 @@ def alone_ms(size: int, scenario: EmpiricalScenario, probe_ms: float) -> float:
     def limit(size: int) -> float:
         return limits.volley_ms([size], scenario, handshake=True, request=False)
 
-    return probe_ms + limit(size) - limit(PROBE_BYTES)
+    return probe_ms + (limit(size) - limit(PROBE_BYTES))
 
 
 def floor(scenario: EmpiricalScenario) -> EmpiricalScenario | None:

@@ -58,7 +58,7 @@ def _of(which: str) -> tuple[Row, ...]:
             "d",
             Shown.NONZERO if which == "all" else Shown.FULL,
         ),
-        *common.timeout_flows(f"{which} flows", path),
+        *common.timeouts(f"{which} flows RTO timeouts", f"{which} flows", path),
     )
 
 

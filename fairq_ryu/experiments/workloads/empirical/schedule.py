@@ -1,4 +1,4 @@
-"""Which flows start when: all of it follows from the scenario, so every policy has the same flows. Pure."""
+"""Which flows start when: all of it follows from the scenario, so every policy has the same flows."""
 
 from __future__ import annotations
 

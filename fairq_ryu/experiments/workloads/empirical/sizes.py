@@ -55,12 +55,16 @@ class Sizes:
         return total
 
     def quantile(self, share: float) -> int:
-        """The size, in whole bytes, that this share of the flows (0 to 1) does not exceed."""
-        for (low, below), (high, reached) in itertools.pairwise(self.points):
-            if share <= reached and reached > below:
-                size = low + (high - low) * (share - below) / (reached - below)
-                return round(self._limited(size / self.divisor))
-        raise ValueError(f"share is {share}, must be 0 to 1")
+        """The size, in whole bytes, that this share of the flows (0 to 1) does not exceed. ``ValueError``
+        outside of that.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"share is {share}, must be 0 to 1")
+        (low, below), (high, reached) = next(
+            each for each in itertools.pairwise(self.points) if share <= each[1][1] > each[0][1]
+        )
+        size = low + (high - low) * (share - below) / (reached - below)
+        return round(self._limited(size / self.divisor))
 
     def _limited(self, size: float) -> float:
         return min(size, self.cap) if self.cap else size
