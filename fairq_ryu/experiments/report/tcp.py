@@ -86,6 +86,7 @@ def drawn(trace: Mapping[str, Any], flow: Mapping[str, Any]) -> Figure:
         f"{flow['host']} port {flow['port']}: {flow['bytes']:,} bytes", fontsize="small", loc="left"
     )
     _draw(trip, window[0], samples, _AT["srtt_us"], color=_BLACK, linewidth=1.5)
+    trip.set_ylim(0, max(1.15 * max(each[_AT["srtt_us"]] for each in samples), 1) / 1e3)
     trip.set_ylabel("srtt [ms]")
     for axes in (queue, law, windows, trip):
         axes.set_ylim(bottom=0)
@@ -122,7 +123,7 @@ def _law(axes: Any, trace: Mapping[str, Any], window: tuple[float, float]) -> No
     kinds = list(dict.fromkeys(each[1] for each in points if each[1]))
     if not kinds:
         axes.set_title("no law lowers windows", fontsize="small", loc="left")
-        axes.set_yticks([])
+        axes.set_axis_off()
         return
     axes.set_ylabel("law [kB]")
     title = f"law {', '.join(kinds)}"
@@ -137,16 +138,18 @@ def _law(axes: Any, trace: Mapping[str, Any], window: tuple[float, float]) -> No
             axes, window[0], points, 3, color=_GREEN, linewidth=1.5, linestyle="-.", label="window of a flow"
         )
     axes.set_title(title, fontsize="small", loc="left")
-    axes.legend(fontsize="small", ncols=3, loc="upper right")
+    axes.legend(fontsize="small", ncols=3, loc="lower right", bbox_to_anchor=(1.0, 0.96), frameon=False)
 
 
 def _windows(axes: Any, samples: Sequence[Sequence[Any]], start: float) -> None:
-    for name, label, style in _WINDOWS:
-        _draw(axes, start, samples, _AT[name], label=label, **style)
     # A receive window that nobody lowers is many times what flows: it may leave the picture.
     highest = max(max(each[_AT["cwnd"]], each[_AT["in_flight"]]) for each in samples)
-    offered = max(each[_AT["rwnd"]] for each in samples)
-    axes.set_ylim(0, 1.15 * max(highest, min(offered, 2 * highest), 1) / 1e3)
+    offered = [each[_AT["rwnd"]] for each in samples]
+    top = 1.15 * max(highest, min(max(offered), 2 * highest), 1)
+    for name, label, style in _WINDOWS:
+        above = " (above)" if min(each[_AT[name]] for each in samples) > top else ""
+        _draw(axes, start, samples, _AT[name], label=label + above, **style)
+    axes.set_ylim(0, top / 1e3)
     states: set[str] = set()
     again: list[float] = []
     for each, after in itertools.pairwise(samples):
@@ -158,11 +161,11 @@ def _windows(axes: Any, samples: Sequence[Sequence[Any]], start: float) -> None:
             again.append(after[0] - start)
     handles, labels = axes.get_legend_handles_labels()
     if again:
-        top = axes.get_xaxis_transform()
-        handles += axes.plot(again, [0.96] * len(again), "v", color=_BLACK, markersize=5, transform=top)
+        at_top = axes.get_xaxis_transform()
+        handles += axes.plot(again, [0.96] * len(again), "v", color=_BLACK, markersize=5, transform=at_top)
         labels.append("sent again")
     for state in (each for each in _STATE_COLOURS if each in states):
         handles.append(Patch(color=_STATE_COLOURS[state], alpha=_FAINT, linewidth=0))
         labels.append(state)
-    axes.legend(handles, labels, fontsize="small", ncols=4, loc="upper center", bbox_to_anchor=(0.5, -0.02))
+    axes.legend(handles, labels, fontsize="small", ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.02))
     axes.set_ylabel("windows [kB]")

@@ -48,12 +48,14 @@ def test_a_flow_is_drawn_under_the_queue_and_its_law():
     assert list(pool.get_ydata()) == [100, 90, 90] and list(share.get_ydata()) == [25, 90, 90]
     texts = [text.get_text() for text in windows.get_legend().get_texts()]
     assert texts == [
-        "receive window, as the sender saw it", "congestion window", "in flight", "sent again", "Disorder",
-        "Loss",
+        "receive window, as the sender saw it (above)", "congestion window", "in flight", "sent again",
+        "Disorder", "Loss",
     ]  # fmt: skip
     again = windows.lines[-1]
     assert list(again.get_xdata()) == [234.0]  # when more had been sent again
     assert max(trip.lines[0].get_ydata()) == 1.2
+    # It offers more than is drawn.
+    assert windows.get_ylim()[1] == pytest.approx(1.15 * 2 * 14.48)
 
 
 def test_without_a_law_the_picture_says_so():
