@@ -32,6 +32,14 @@ def test_arrivals_are_those_of_a_poisson_process_with_the_rate_of_the_load():
     assert found == pytest.approx(expected)
 
 
+def test_sizes_have_random_numbers_of_their_own():
+    """So a long gap says nothing about the size that follows it."""
+    chosen, numbers = scenario.load("web-search"), random.Random("sizes 1")
+    flows = schedule(chosen)
+    assert [flow.size for flow in flows] == [chosen.distribution.quantile(numbers.random()) for _ in flows]
+    assert len({flow.seed for flow in flows}) > 0.99 * len(flows)
+
+
 def test_another_load_has_the_same_sizes_at_times_on_another_scale():
     half, whole = planned(load=0.3), planned(load=0.6)
     assert len(half) < len(whole)
