@@ -139,7 +139,7 @@ def _record(
 ) -> tuple[int, int, float, float, float | None, int | None]:
     """Of a flow what `RECORD` says, without its number."""
     start_s = (flow["start_ns"] - at_ns) / 1e9
-    return plan.sender, plan.size, plan.due_s, start_s, _fct_ms(flow), flow["total_rto"]
+    return plan.sender, plan.size, round(plan.due_s, 6), round(start_s, 6), _fct_ms(flow), flow["total_rto"]
 
 
 MEASUREMENT = EmpiricalMeasurement
