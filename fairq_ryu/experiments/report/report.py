@@ -1,4 +1,6 @@
-"""``fairq report``: the table, pictures (PNG, PDF) and one self-contained page, from result.json alone."""
+"""``fairq report``: the table, pictures (PNG, PDF) and one self-contained page, from result.json alone; those
+of traced flows from the run's logs.
+"""
 
 from __future__ import annotations
 
