@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,7 @@ def run(
     measured: list[dict[str, Any]] = []
     workload = registry.WORKLOADS[chosen.traffic]
     alone = workload.floor(chosen)
+    alone = alone and replace(alone, trace_flows=0)
     shown = [*([FLOOR] if alone else []), *(each.name for each in variants)]
     with Interrupts() as interrupts, _progress(shown) as reports:
         report = dict(zip(shown, reports, strict=True))

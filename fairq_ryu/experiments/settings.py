@@ -208,6 +208,20 @@ class Scenario:
         default=True,
     )
     capture: bool = setting("capture the packets of all hosts, and check every ACK", default=False)
+    trace_flows: int = setting(
+        "number of flows of which the report draws what TCP did: the one with most bytes, and the slowest "
+        "others; 0: none. Takes processor time",
+        low=0,
+        high=50,
+        default=0,
+    )
+    trace_interval_ms: float = setting(
+        "time between two samples of each sender's connections and of the queue, for trace_flows",
+        unit="ms",
+        low=1,
+        high=1000,
+        default=5.0,
+    )
     seed: int = setting("seed of all random numbers", low=0, high=(1 << 31) - 1, default=1)
 
     @property

@@ -23,7 +23,7 @@ from fairq_ryu.experiments.free_ports import free_port
 from fairq_ryu.experiments.hostcc.hosts import HostTcp
 from fairq_ryu.experiments.measure.hidden import HiddenQueue
 from fairq_ryu.experiments.measure.machine import BARE, GENERIC_APP, app_of, find_program
-from fairq_ryu.experiments.measure.queues import read_status
+from fairq_ryu.experiments.measure.queues import agent_socket, read_status
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
 from fairq_ryu.experiments.variants import Variant
@@ -355,6 +355,10 @@ class Testbed:
     def status(self, switch: str) -> dict[str, Any]:
         """The status of the agent of ``switch``."""
         return read_status(switch)
+
+    def status_path(self, switch: str) -> str | None:
+        """The socket at which the agent of ``switch`` tells its status; None without agents."""
+        return agent_socket(switch) if self.has_agents else None
 
     def host(self, name: str) -> Any:
         """The Mininet host ``name``."""

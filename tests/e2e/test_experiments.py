@@ -10,7 +10,11 @@ import subprocess
 
 import pytest
 
+from fairq_ryu.experiments import scenario
+from fairq_ryu.experiments.measure import tcp_trace
 from fairq_ryu.experiments.testbed import INSISTS_S
+from fairq_ryu.experiments.workloads.empirical.figures import RECORD
+from fairq_ryu.experiments.workloads.empirical.schedule import schedule
 from tests.support.lab import ENVIRONMENT, FAIRQ, ROOT, Process, fairq, until
 from tests.support.small_runs import run
 
@@ -184,6 +188,53 @@ def test_deadlines_are_met_when_many_flows_start_at_once(tmp_path):
     assert sed["announced"] >= 150
     # Started at once they overflow the queue; started one after the other they do not.
     assert sed["qdisc_drops"] < droptail["qdisc_drops"]
+
+
+def test_flows_of_published_sizes_start_when_they_are_due_and_are_traced(tmp_path):
+    """Both policies have the flows that follow from the scenario."""
+    settings = [
+        "senders=3",
+        "rate_mbit=20",
+        "buffer_bytes=60000",
+        "sizes=data-mining",
+        "size_divisor=20",
+        "size_cap_bytes=60000",
+        "load=0.5",
+        "warmup_s=0.5",
+        "measured_s=2",
+        "trace_flows=3",
+        "floor=no",
+    ]
+    chosen = scenario.load("web-search", dict(each.split("=") for each in settings))
+    due = [flow for flow in schedule(chosen) if flow.due_s >= chosen.warmup_s]
+    plain, governed = run(tmp_path, "web-search", *settings, policy="droptail,fairq")
+    for found in (plain, governed):
+        figures = found["empirical"]
+        assert figures["all"]["count"] == len(due) and figures["all"]["unfinished"] == 0
+        assert figures["load"] == pytest.approx(sum(flow.size for flow in due) * 8 / (2 * 20e6))
+        assert [part["count"] for part in figures["by_size"]] == [
+            part["count"] for part in plain["empirical"]["by_size"]
+        ]
+        assert sum(part["count"] for part in figures["by_size"]) == len(due)
+        # A probe for each sender, those on the empty network, and the flows of the warm-up.
+        assert found["integrity"]["flows"] >= 3 + 50 + len(schedule(chosen))
+        assert figures["alone_probe_ms"] == figures["probe_ms"] > 0
+        assert 0 < figures["utilisation"] <= 1.05
+        logs = tmp_path / "logs" / found["policy"]
+        lines = (logs / "flows.csv").read_text().splitlines()
+        assert lines[0] == ",".join(RECORD)
+        assert [int(line.split(",")[2]) for line in lines[1:]] == [flow.size for flow in due]
+        trace = tcp_trace.load(logs / tcp_trace.FILE_NAME)
+        assert len(trace["flows"]) == 3 and trace["queue"]
+        assert all(flow["samples"] and flow["bytes"] > 0 for flow in trace["flows"])
+        for number in (1, 2, 3):
+            assert (tmp_path / "tcp" / f"{found['policy']}-{number}.png").exists()
+    assert (tmp_path / "slowdown_p99.png").exists()
+    kinds = [
+        {rule[1] for rule in tcp_trace.load(tmp_path / "logs" / name / tcp_trace.FILE_NAME)["law"]}
+        for name in ("droptail", "fairq")
+    ]
+    assert kinds[0] == {""} and "fairq" in kinds[1]
 
 
 def test_a_tenant_with_two_receivers_beside_short_flows(tmp_path):

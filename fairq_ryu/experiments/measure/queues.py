@@ -53,6 +53,13 @@ class QueueReading(NamedTuple):
     """the agent has dropped what would not fit, to recover or report it"""
 
 
+def agent_socket(bridge: str) -> str:
+    """The socket at which the agent of ``bridge`` tells its status."""
+    from fairq_ryu.agent.status import socket_path
+
+    return str(socket_path(bridge))
+
+
 def read_status(bridge: str) -> dict[str, Any]:
     """The status of the agent of ``bridge``. ``RunError`` when it cannot be read."""
     # Not with `fairq status`, which takes a second to start, for each of up to 20 switches. Imported here:

@@ -1,4 +1,6 @@
-"""``fairq report``: the table, pictures (PNG, PDF) and one self-contained page, from result.json alone."""
+"""``fairq report``: the table, pictures (PNG, PDF) and one self-contained page, from result.json alone; those
+of traced flows from the run's logs.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ matplotlib.use("Agg")  # needs no display
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import page as report_page
-from fairq_ryu.experiments.report import result, table
+from fairq_ryu.experiments.report import result, table, tcp
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
@@ -33,7 +35,7 @@ def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
     try:
         table.show(whole, full)
         out.mkdir(parents=True, exist_ok=True)
-        written = write(whole, out)
+        written = write(whole, out, directory)
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
@@ -47,8 +49,10 @@ def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
     return 0
 
 
-def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
-    """Draw every picture for which there are figures; returns all files, the page first."""
+def write(whole: Mapping[str, Any], directory: Path, measured: Path) -> list[Path]:
+    """Draw every picture for which there are figures, and every flow that was traced in the directory
+    ``measured`` of the result; returns all files, the page first.
+    """
     policies = [policy for policy in whole["policies"] if not policy["failed"]]
     written: list[Path] = []
     embedded: list[tuple[str, str]] = []
@@ -60,6 +64,11 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
             files, svg = draw(figure, directory, picture.name)
             written += files
             embedded.append((picture.caption + _disturbed(policies, picture.counted), svg))
+        for traced in tcp.pictures(measured):
+            (directory / tcp.DIRECTORY).mkdir(exist_ok=True)
+            files, svg = draw(traced.figure, directory / tcp.DIRECTORY, traced.name)
+            written += files
+            embedded.append((traced.caption, svg))
     page = directory / PAGE
     page.write_text(report_page.page(whole, embedded), encoding="utf-8")
     return [page, *written]
@@ -98,6 +107,7 @@ PAGE = "report.html"
 FORMATS = ("png", "pdf")
 WRITTEN = (
     PAGE,
+    tcp.DIRECTORY,
     *dict.fromkeys(
         f"{picture.name}.{format}"
         for workload in registry.WORKLOADS.values()

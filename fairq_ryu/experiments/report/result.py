@@ -22,6 +22,7 @@
       elephants       of an incast, a flood and messages, see `workloads.common.elephants`
       deadlines       see `workloads.deadlines.figures`
       fanin           see `workloads.fanin.figures`
+      empirical       see `workloads.empirical.figures`
       flood           see `workloads.flood.measurement`
       messages        see `workloads.messages.measurement`
       heterogeneous   see `workloads.heterogeneous.figures`

@@ -183,6 +183,7 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"After {source}; k = {result['scenario']['scale']:g}."
     if claim := result["scenario"].get("claim"):
         yield f"What it found: {claim}"
+    yield from registry.of_result(result["scenario"]).table.about(result["scenario"])
     repeat = result.get("repeat", 1)
     if repeat > 1:
         yield f"Means of {repeat} repetitions, counts too; \u00b1 and [low, high]: 95 % confidence intervals."

@@ -43,6 +43,7 @@ def check(scenario: IncastScenario) -> None:
         faults.append(UserError("simulated hosts have one TCP, and sender_cc names more", "leave it out"))
     for name, usual in (
         ("capture", False),
+        ("trace_flows", 0),
         ("batch_loss", False),
         ("syn", "copy"),
         ("way", "paths"),

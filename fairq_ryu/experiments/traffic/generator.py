@@ -10,10 +10,12 @@
     generator client     receiver: opens a volley of mice at once
     generator source     outside:  flows of all senders that start together
     generator arrivals   outside:  flows of all senders that start at random times
+    generator scheduled  outside:  flows of all senders that start at given times
     generator collector  receiver: receives these flows, and records when each has arrived
     generator talkers    sender:   short messages on open connections
     generator echo       receiver: answers them
     generator syns       attacker: SYNs of connections that are never completed
+    generator tracer     outside:  what TCP does in the senders, the queue and its law
     generator capture    outside:  packets at the hosts' interfaces
 
 Control is one JSON object a line, commands on stdin and answers on stdout, so that none of it crosses
@@ -39,7 +41,9 @@ from fairq_ryu.experiments.traffic.generator_control import Loop, Role, answer
 from fairq_ryu.experiments.traffic.long_flows import LongFlows
 from fairq_ryu.experiments.traffic.messages import Echo, Talkers
 from fairq_ryu.experiments.traffic.mice import Client, Server
+from fairq_ryu.experiments.traffic.scheduled import Scheduled
 from fairq_ryu.experiments.traffic.syns import Syns
+from fairq_ryu.experiments.traffic.tracer import Tracer
 
 _ROLES: dict[str, Callable[[Loop, int], Role]] = {
     "sink": Sink,
@@ -51,10 +55,12 @@ _ROLES: dict[str, Callable[[Loop, int], Role]] = {
     "client": lambda loop, _port: Client(loop),
     "source": lambda loop, _port: Source(loop),
     "arrivals": lambda loop, _port: Arrivals(loop),
+    "scheduled": lambda loop, _port: Scheduled(loop),
     "collector": Collector,
     "talkers": lambda loop, _port: Talkers(loop),
     "echo": Echo,
     "syns": lambda loop, _port: Syns(loop),
+    "tracer": lambda loop, _port: Tracer(loop),
     "capture": lambda loop, _port: Capture(loop),
 }
 

@@ -10,6 +10,9 @@ from fairq_ryu.experiments.workloads.common.rows import Ratio
 from fairq_ryu.experiments.workloads.deadlines import limits as deadlines_limits
 from fairq_ryu.experiments.workloads.deadlines import rows as deadlines_rows
 from fairq_ryu.experiments.workloads.deadlines.settings import DeadlinesScenario
+from fairq_ryu.experiments.workloads.empirical import limits as empirical_limits
+from fairq_ryu.experiments.workloads.empirical import rows as empirical_rows
+from fairq_ryu.experiments.workloads.empirical.settings import EmpiricalScenario
 from fairq_ryu.experiments.workloads.fanin import limits as fanin_limits
 from fairq_ryu.experiments.workloads.fanin import rows as fanin_rows
 from fairq_ryu.experiments.workloads.fanin.settings import FaninScenario
@@ -33,6 +36,13 @@ _ALL = (
     Workload("incast", IncastScenario, incast_rows.TABLE, incast_limits.floor, incast_limits.add_limits),
     Workload("deadlines", DeadlinesScenario, deadlines_rows.TABLE, add_limits=deadlines_limits.add_limits),
     Workload("fanin", FaninScenario, fanin_rows.TABLE, fanin_limits.floor, fanin_limits.add_limits),
+    Workload(
+        "empirical",
+        EmpiricalScenario,
+        empirical_rows.TABLE,
+        empirical_limits.floor,
+        empirical_limits.add_limits,
+    ),
     Workload("flood", FloodScenario, flood_rows.TABLE),
     Workload("messages", MessagesScenario, messages_rows.TABLE),
     Workload("heterogeneous", HeterogeneousScenario, heterogeneous_rows.TABLE),

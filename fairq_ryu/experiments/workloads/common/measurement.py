@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from fairq_ryu.experiments.measure import machine, queues
+from fairq_ryu.experiments.measure import machine, queues, tcp_trace
 from fairq_ryu.experiments.measure.tcpinfo import namespace_counters
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.testbed import Testbed
@@ -107,7 +107,10 @@ class Measurement(Generic[S]):
     def run(self) -> dict[str, Any]:
         """Measure; the figures of one policy as `report.result` documents them. `RunError` when it fails."""
         capture = self._start_capture() if self._scenario.capture else None
+        tracer = self._start_tracer() if self._scenario.trace_flows else None
         figures = self.measure()
+        if tracer is not None:
+            tracer.ask("end", EVALUATION_S, path=str(self._testbed.logs / tcp_trace.FILE_NAME))
         self._testbed.check_alive()
         captured = None
         if capture is not None:
@@ -265,6 +268,25 @@ class Measurement(Generic[S]):
             host = self._testbed.host(name)
             listed.append({"pid": host.pid, "interface": str(host.defaultIntf()), "arriving": arriving})
         worker.ask("start", START_S, places=listed, directory=str(self._testbed.logs))
+        return worker
+
+    def _start_tracer(self) -> Worker:
+        worker = self._testbed.local_worker("tracer")
+        worker.receive("ready", START_S)
+        scenario = self._scenario
+        far = next(iter(scenario.plan.far_ports.items()), None)
+        switch, port = (self._switch, self._port) if far is None else (far[0], far_name(far[1]))
+        worker.ask(
+            "start",
+            hosts={name: self._testbed.host(name).pid for name in self.data_senders()},
+            port=self._port,
+            status=self._testbed.status_path(switch),
+            law_port=port,
+            interval_ms=scenario.trace_interval_ms,
+            count=scenario.trace_flows,
+            rate_mbit=scenario.rate_mbit,
+            buffer_bytes=scenario.buffer_bytes,
+        )
         return worker
 
     # Rounds

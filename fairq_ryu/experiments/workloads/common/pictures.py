@@ -87,10 +87,8 @@ def key(axes: Any) -> None:
 
 
 def logarithmic(axis: Any) -> None:
-    """The scale of a horizontal axis on which everything has been drawn, with numbers that do not touch each
-    other.
-    """
-    axis.axes.set_xscale("log")
+    """The scale of an axis on which everything has been drawn, with numbers that do not touch each other."""
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     low, high = axis.get_view_interval()
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < _FEW * low else (1.0,)))
     axis.set_major_formatter("{x:,g}")

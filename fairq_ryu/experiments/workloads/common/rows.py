@@ -95,6 +95,10 @@ def _no_remarks(_policy: Figures) -> Iterator[str]:
     return iter(())
 
 
+def _nothing_about(_scenario: Figures) -> Iterator[str]:
+    return iter(())
+
+
 class Table(NamedTuple):
     """A workload's part of the tables, in the order in which it is printed."""
 
@@ -105,6 +109,8 @@ class Table(NamedTuple):
     headlines: tuple[Headline, ...] = ()
     remarks: Callable[[Figures], Iterator[str]] = _no_remarks
     """sentences below the table on the figures of one policy"""
+    about: Callable[[Figures], Iterator[str]] = _nothing_about
+    """sentences below the table on the scenario"""
 
 
 def counts(section: str, labels: Mapping[str, str | tuple[str, Shown]]) -> tuple[Row, ...]:

@@ -93,7 +93,8 @@ def repeats() -> Any:
 def floor() -> Any:
     """Whether the volleys alone are measured, too."""
     return setting(
-        "measure in each repetition the same volleys alone on an idle link; no: that figure is missing",
+        "measure in each repetition the same volleys alone on an idle link; no: that figure is missing "
+        "(`empirical`: single flows on a network without a controller; no: on that of each policy)",
         default=True,
     )
 
@@ -101,11 +102,19 @@ def floor() -> Any:
 def warmup_s() -> Any:
     """Warm-up of long flows."""
     return setting(
-        "time for which elephants or endless flows run before the measurement starts",
+        "time for which elephants, endless flows or flows of published sizes run before the measurement "
+        "starts",
         unit="s",
         low=0,
         high=3600,
         default=3.0,
+    )
+
+
+def measured_s() -> Any:
+    """The one phase that is measured."""
+    return setting(
+        "duration of the measurement, after warmup_s", unit="s", low=0.1, high=36_000, default=60.0
     )
 
 

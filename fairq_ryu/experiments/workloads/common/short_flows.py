@@ -10,6 +10,7 @@ from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.flow_sender import HEADER
 from fairq_ryu.experiments.traffic.payload import checksum
+from fairq_ryu.experiments.traffic.workers import Worker
 from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement
 from fairq_ryu.experiments.workloads.common.settings import ShortScenario
 from fairq_ryu.experiments.workloads.common.timeouts import timed_out
@@ -52,18 +53,31 @@ class ShortFlows:
         and ``total_rto``, its sender's timeouts. What arrived is compared with what was sent.
         """
         started: list[dict[str, Any]] = self._source.ask("cease")["flows"]
-        ids = [flow["id"] for flow in started]
-        until_ns = time.monotonic_ns() + int(LINGER_S * 1e9)
-        arrived = self._collector.ask("await", LINGER_S + 20.0, ids=ids, until_ns=until_ns)["flows"]
-        sent = self._source.ask("report", 30.0, ids=ids, timeout_s=1.0)["flows"]
-        for flow, here, there in zip(started, arrived, sent, strict=True):
-            whole = here["done_ns"] is None or here["bytes"] == flow["size"] - HEADER.size
-            same = here["crc"] == checksum(flow["seed"], here["bytes"])
-            measurement.integrity.flow(whole and same and here["bytes"] <= there["sent"])
-        return [
-            {**flow, "done_ns": here["done_ns"], "total_rto": there.get("total_rto")}
-            for flow, here, there in zip(started, arrived, sent, strict=True)
-        ]
+        return arrived_and_compared(measurement, self._source, self._collector, started, LINGER_S)
+
+
+def arrived_and_compared(
+    measurement: Measurement[Any],
+    source: Worker,
+    collector: Worker,
+    started: Sequence[Mapping[str, Any]],
+    within_s: float,
+) -> list[dict[str, Any]]:
+    """Flows that ``source`` has started, each with what `ShortFlows.finish` says, once all have ended or
+    ``within_s`` have passed. What arrived is compared with what was sent.
+    """
+    ids = [flow["id"] for flow in started]
+    until_ns = time.monotonic_ns() + int(within_s * 1e9)
+    arrived = collector.ask("await", within_s + 20.0, ids=ids, until_ns=until_ns)["flows"]
+    sent = source.ask("report", 30.0, ids=ids, timeout_s=1.0)["flows"]
+    for flow, here, there in zip(started, arrived, sent, strict=True):
+        whole = here["done_ns"] is None or here["bytes"] == flow["size"] - HEADER.size
+        same = here["crc"] == checksum(flow["seed"], here["bytes"])
+        measurement.integrity.flow(whole and same and here["bytes"] <= there["sent"])
+    return [
+        {**flow, "done_ns": here["done_ns"], "total_rto": there.get("total_rto")}
+        for flow, here, there in zip(started, arrived, sent, strict=True)
+    ]
 
 
 def short_figures(flows: Sequence[Mapping[str, Any]], phase_ns: tuple[int, int]) -> dict[str, Any]:

@@ -58,9 +58,7 @@ class HeterogeneousScenario(shared.ShortScenario):
         example=(0, 10),
     )
     udp_mbit: float = shared.udp_mbit()
-    measured_s: float = setting(
-        "duration of the measurement, after warmup_s", unit="s", low=0.1, high=36_000, default=60.0
-    )
+    measured_s: float = shared.measured_s()
     warmup_s: float = shared.warmup_s()
 
     @property

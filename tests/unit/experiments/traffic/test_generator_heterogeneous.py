@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from fairq_ryu.experiments.measure import tcp_trace
 from fairq_ryu.experiments.traffic import datagrams
 from fairq_ryu.experiments.traffic.arrivals import Sizes
 from fairq_ryu.experiments.traffic.flow_sender import HEADER
@@ -185,6 +186,58 @@ def test_short_flows_arrive_until_they_cease(start):
         assert here["done_ns"] > flow["start_ns"]
     time.sleep(0.1)
     assert len(source.ask("cease")["flows"]) == len(flows)
+
+
+def test_scheduled_flows_start_when_they_are_due_whether_or_not_others_have_ended(start):
+    """The first cannot end, because nobody reads it."""
+    source, _none = start("scheduled")
+    collector, port = start("collector")
+    collector.ask("grow")
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        at_ns = soon(0.1)
+        ports, dues = (deaf.getsockname()[1], port, port, port), (0, 0.05, 0.1, 600)
+        sizes = (1 << 26, 13, 500_000, 13)
+        flows = [
+            {
+                "id": number, "size": size, "seed": number, "at_ns": at_ns + int(due * 1e9), "pid": None,
+                "address": "127.0.0.1", "port": port,
+            }
+            for number, (size, due, port) in enumerate(zip(sizes, dues, ports, strict=True))
+        ]  # fmt: skip
+        source.ask("schedule", flows=flows)
+        arrived = collector.ask("await", 60, ids=[1, 2], until_ns=soon(50))["flows"]
+        started = source.ask("started")["flows"]
+        assert [flow["id"] for flow in started] == [0, 1, 2]
+        assert source.ask("started")["flows"] == []
+        for flow, due, here in zip(started[1:], dues[1:], arrived, strict=False):
+            assert flow["start_ns"] >= at_ns + due * 1e9
+            assert here["done_ns"] > flow["start_ns"] and here["bytes"] == flow["size"] - HEADER.size
+            assert here["crc"] == checksum(flow["seed"], here["bytes"])
+        sent = source.ask("report", 30, ids=[0, 1, 2], timeout_s=0.1)["flows"]
+        assert [each["error"] for each in sent] == ["timeout", None, None]
+
+
+def test_a_trace_has_the_flows_that_were_there(start, tmp_path):
+    tracer, _none = start("tracer")
+    source, _none = start("source")
+    collector, port = start("collector")
+    path = tmp_path / tcp_trace.FILE_NAME
+    tracer.ask(
+        "start", hosts={"here": None}, port="lo", status=str(tmp_path / "no agent"), law_port="lo",
+        interval_ms=2, count=50, rate_mbit=1000, buffer_bytes=5000,
+    )  # fmt: skip
+    flow = {"id": 0, "size": 0, "seed": 1, "pid": None, "address": "127.0.0.1", "port": port}
+    (own,) = source.ask("open", flows=[flow])["ports"].values()
+    source.ask("go", ids=[0], at_ns=soon())
+    time.sleep(0.3)
+    source.ask("end", ids=[0])
+    collector.ask("await", 60, ids=[0], until_ns=soon(50))
+    tracer.ask("end", path=str(path))
+    trace = tcp_trace.load(path)
+    assert (trace["interval_ms"], trace["rate_mbit"], trace["buffer_bytes"]) == (2, 1000, 5000)
+    assert trace["queue"][0][1] == 0 and trace["law"] == [] and 0 < trace["cpu_share"] < 1
+    (found,) = (each for each in trace["flows"] if (each["port"], each["peer_port"]) == (own, port))
+    assert found["host"] == "here" and found["bytes"] > 0 and found["samples"][0][0] >= found["began_ms"]
 
 
 class Uniform(random.Random):
