@@ -25,7 +25,7 @@ class Lengths:
     flood: float
 
 
-SHORT, LONG = Lengths(1.0, 2.0), Lengths(5.0, 10.0)
+SHORT, LONG = Lengths(1.0, 2.0), Lengths(3.0, 10.0)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,9 @@ class FlowSweep:
         self.gone += self._map.map.delete_all(keys[dead].tobytes())
         alive = ~dead
         self.left += int(alive.sum())
-        names, flows = keys[alive].tobytes(), flows[alive]
+        # Half-open ones are never listed; a flood of SYNs can fill the map with them.
+        shown = alive & ~half_open(flows)
+        names, flows = keys[shown].tobytes(), flows[shown]
         self._map.unanswered.observe(names, flows)
         for log, ofports in self._logs:
             log.observe(names, self._seen(flows, ofports))
@@ -114,7 +116,7 @@ class FlowSweep:
         )
         state = sum(bits.astype(np.uint32) << place for place, bits in enumerate(both))
         marks = np.column_stack((ports, flags & _TOLD, options, state)).astype(np.uint32)
-        here = (ports != 0) & ~half_open(flows)[:, np.newaxis]
+        here = ports != 0
         unscaled = here & ~known & (flags & _CLOSED == 0)
         return Seen(
             marks,
