@@ -1,8 +1,8 @@
 """`make test-vm`: the product on the distributions' own kernels, in virtual machines.
 
     python3 -m tests.vm          every object on every kernel, and one incast on the kernel datapath
-    python3 -m tests.vm --all    also doctor, tests/switch, tests/faults, a soak and chosen tests of tests/e2e,
-                                 with the kernel's datapath and some with the userspace one
+    python3 -m tests.vm --all    also doctor, tests/switch, tests/faults, a soak and chosen tests of
+                                 tests/e2e, with the kernel's datapath and some with the userspace one
     python3 -m tests.vm --machine debian12 -- COMMAND...
                                  COMMAND in that machine, in the checkout with its test tools
 
