@@ -122,6 +122,8 @@ class Load:
         self._open: set[_Sender] = set()
         self._elephants: list[_Sender] = []
         self.done: Counter[str] = Counter()
+        self.arrived = 0
+        """Bytes that have come to the receiver, of all connections."""
         self.faults: list[str] = []
         """What went wrong with connections: none may."""
         self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -328,6 +330,7 @@ class Load:
         self._close(sender)
 
     def _receive(self, receiver: _Receiver) -> None:
+        before = receiver.count
         try:
             ended = receiver.read()
         except BlockingIOError:
@@ -335,6 +338,7 @@ class Load:
         except OSError as error:
             self.faults.append(f"receiver: {error}")
             ended = True
+        self.arrived += receiver.count - before
         if ended:
             self._selector.unregister(receiver.sock)
             receiver.sock.close()

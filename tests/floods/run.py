@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairq_ryu.errors import UserError
 from mininet_topos.patience import patient
-from tests.faults.load import Load
 from tests.faults.site import RATE
 from tests.floods.frames import SIZE
 from tests.floods.site import FloodSite
@@ -31,9 +31,10 @@ SHORT, LONG = Lengths(1.0, 2.0), Lengths(3.0, 10.0)
 @dataclass(frozen=True)
 class Measured:
     """``kept``: the rate of the elephants during the flood, divided by that without it; where the flood takes
-    a part of their port, by this part less. ``sent``: frames or connections of the flood a second. The
-    slowest answers, seconds. ``memory``: what controller and agent have grown by, MB. ``bounds``: quantities
-    and their bounds. ``windows``: the part of the looks at which all elephants had lowered windows.
+    a part of their port, the rate of all connections, divided by what is left of it. ``sent``: frames or
+    connections of the flood a second. The slowest answers, seconds. ``memory``: what controller and agent
+    have grown by, MB. ``bounds``: quantities and their bounds. ``windows``: the part of the looks at which
+    all elephants had lowered windows.
     """
 
     kept: float
@@ -55,7 +56,8 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
     with site.load() as load:
         site.wait_until_governed(load)
         flooded.flows = load.elephants()
-        before = _rate(load, lengths.without)
+        count = (lambda: load.arrived) if flood.to_receiver else (lambda: sum(load.acknowledged()))
+        before = _rate(count, lengths.without)
         memory = flooded.memory()
         running = flood.make(flooded, lengths.flood)
         time.sleep(max(0.0, running.begin - time.monotonic()))
@@ -63,16 +65,16 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
         most: tuple[float, ...] = memory
         windows: list[bool] = []
         with flooded.asked() as answers:
-            begun, acknowledged = time.monotonic(), sum(load.acknowledged())
+            begun, first = time.monotonic(), count()
             while (passed := time.monotonic() - begun) < lengths.flood:
                 time.sleep(_STEP)
                 windows.append(not site.is_free(load))
                 most = tuple(map(max, most, flooded.memory()))
-            during = (sum(load.acknowledged()) - acknowledged) / passed
+            during = (count() - first) / passed
             bounds = dict(flood.bounds(flooded))
             sent = running.wait()
         most = tuple(map(max, most, flooded.memory()))
-        after = _rate(load, lengths.without)
+        after = _rate(count, lengths.without)
         assert answers.failed == [], f"no answer: {answers.failed}\n{site.explained(load)}"
         assert answers.controller and answers.agent
         over = {name: pair for name, pair in bounds.items() if not pair[0] <= pair[1]}
@@ -97,11 +99,11 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
     )
 
 
-def _rate(load: Load, seconds: float) -> float:
-    """Bytes of the elephants that are acknowledged in a second."""
-    began, first = time.monotonic(), sum(load.acknowledged())
+def _rate(count: Callable[[], int], seconds: float) -> float:
+    """Bytes a second."""
+    began, first = time.monotonic(), count()
     time.sleep(patient(seconds))
-    return (sum(load.acknowledged()) - first) / (time.monotonic() - began)
+    return (count() - first) / (time.monotonic() - began)
 
 
 def _evicted(flooded: FloodSite) -> int:
