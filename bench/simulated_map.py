@@ -54,9 +54,13 @@ class SimulatedMap:
         self._send(places)
         return b"".join(found), self._rows[places].tobytes()
 
-    def delete(self, key: Any) -> bool:
-        """Remove an entry; False if there was none."""
-        place = self._places.pop(bytes(key), None)
+    def delete_all(self, keys: bytes) -> int:
+        """Remove the entries of these keys. Returns how many there were."""
+        wanted = (keys[at : at + KEY_WIDTH] for at in range(0, len(keys), KEY_WIDTH))
+        return sum(self._remove(key) for key in wanted)
+
+    def _remove(self, key: bytes) -> bool:
+        place = self._places.pop(key, None)
         if place is None:
             return False
         self._keys[place], self._sends[place] = b"", False
