@@ -13,7 +13,7 @@ HELP = "print the table of a run or a sweep, and draw its pictures and a page"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of this command."""
-    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of a run or a sweep")
+    parser.add_argument("directory", type=Path, metavar="DIR", help="directory of a run, a sweep or a series")
     parser.add_argument(
         "--out",
         type=Path,
@@ -26,11 +26,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
     from fairq_ryu.experiments import ownership
+    from fairq_ryu.experiments.papers import report as papers_report
+    from fairq_ryu.experiments.papers import series
     from fairq_ryu.experiments.report import report
     from fairq_ryu.experiments.sweep import report as sweep_report
     from fairq_ryu.experiments.sweep import store
 
     out = args.out or args.directory
+    if series.is_series(args.directory):
+        quick = series.of_directory(args.directory)
+        with ownership.given_to_caller(out, papers_report.WRITTEN):
+            return papers_report.main(args.directory, quick, out)
     if store.is_sweep(args.directory):
         found = store.Store.load(args.directory)
         with ownership.given_to_caller(out, sweep_report.written(found)):

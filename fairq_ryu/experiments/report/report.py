@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 matplotlib.use("Agg")  # needs no display
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.report import origin, result, table
 from fairq_ryu.experiments.report import page as report_page
-from fairq_ryu.experiments.report import result, table
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
@@ -49,7 +49,18 @@ def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
 
 def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
     """Draw every picture for which there are figures; returns all files, the page first."""
+    files, embedded = pictures(whole, directory)
+    page = directory / PAGE
+    page.write_text(report_page.page(whole, embedded), encoding="utf-8")
+    return [page, *files]
+
+
+def pictures(whole: Mapping[str, Any], directory: Path | None) -> tuple[list[Path], list[tuple[str, str]]]:
+    """Draw every picture for which there are figures into a directory (None: into no file); returns the
+    files, and for a page the caption of each picture with its SVG in base64.
+    """
     policies = [policy for policy in whole["policies"] if not policy["failed"]]
+    about = origin.line(whole)
     written: list[Path] = []
     embedded: list[tuple[str, str]] = []
     with matplotlib.rc_context(STYLE):
@@ -57,24 +68,26 @@ def write(whole: Mapping[str, Any], directory: Path) -> list[Path]:
             figure = picture.figure(policies, whole["scenario"])
             if figure is None:
                 continue
-            files, svg = draw(figure, directory, picture.name)
+            files, svg = draw(figure, directory, picture.name, about)
             written += files
             embedded.append((picture.caption + _disturbed(policies, picture.counted), svg))
-    page = directory / PAGE
-    page.write_text(report_page.page(whole, embedded), encoding="utf-8")
-    return [page, *written]
+    return written, embedded
 
 
-def draw(figure: Figure, directory: Path, name: str) -> tuple[list[Path], str]:
-    """Write a picture into a directory in each format; returns the files, and the picture as SVG in base64,
-    for a page. In `STYLE`.
+def draw(figure: Figure, directory: Path | None, name: str, about: str) -> tuple[list[Path], str]:
+    """Write a picture into a directory in each format (None: into no file); returns the files, and the
+    picture as SVG in base64, for a page. ``about``: what it is of, which all of them contain. In `STYLE`.
     """
     # No date inside: the same result gives the same file.
-    files = [directory / f"{name}.{format}" for format in FORMATS]
+    metadata: dict[str, dict[str, str | None]] = {
+        ".png": {"Description": about},
+        ".pdf": {"CreationDate": None, "Subject": about},
+    }
+    files = [] if directory is None else [directory / f"{name}.{format}" for format in FORMATS]
     for path in files:
-        figure.savefig(path, dpi=200, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+        figure.savefig(path, dpi=300, metadata=metadata[path.suffix])
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Description": about})
     return files, base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -17,9 +17,11 @@ from fairq_ryu.experiments.workloads.common.naming import name
 # Okabe and Ito's colours, which readers with any colour vision can distinguish; line styles help in grey.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _LINES = ["-", "--", "-.", ":"]
-_SIZE, _LINES_IN_SIZE, _LINE = (6.4, 4.0), 5, 0.2
-"""Inches of a picture of so many policies at most, and of a line for each further one."""
-STYLE = {"font.size": 11, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
+_SIZE, _LINES_IN_SIZE, _LINE = (3.4, 2.5), 3, 0.15
+"""Inches of a picture of so many policies at most, and of a line for each further one. It is as wide as a
+column of a paper, so that its letters stay as large as they are here.
+"""
+STYLE = {"font.size": 8, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
 # Part of the distance between two groups of bars that the bars of a group take together.
 _BARS = 0.8
 
@@ -41,7 +43,7 @@ class Shown(NamedTuple):
     @property
     def curve(self) -> dict[str, Any]:
         """The options of a curve of this policy."""
-        return {"label": self.name, "color": self.colour, "linestyle": self.line, "linewidth": 2}
+        return {"label": self.name, "color": self.colour, "linestyle": self.line, "linewidth": 1.5}
 
 
 def shown(policies: Sequence[tuple[Policy, str]]) -> list[Shown]:
