@@ -137,7 +137,9 @@ class Echoing(threading.Thread):
 
 def test_a_server_that_only_answers_echoes_is_left(server, monkeypatch):
     monkeypatch.setattr(rows, "_STILL", 3.0)
-    monkeypatch.setattr(random, "shuffle", lambda remotes: remotes.sort(key=lambda each: each == server.remote))
+    monkeypatch.setattr(
+        random, "shuffle", lambda remotes: remotes.sort(key=lambda each: each == server.remote)
+    )
     deaf = Echoing()
     try:
         a = Client(f"{deaf.remote},{server.remote}")
@@ -290,8 +292,13 @@ class History:
 
     def describe(self):
         """What the databases and servers say, for people."""
-        said = [f"masters: {({dpid: getattr(each.master, 'id', None) for dpid, each in self.switches.items()})}"]
-        for name, database in [("watch", self.watch.database), *((c.id, c.database) for c in self.controllers)]:
+        said = [
+            f"masters: { ({dpid: getattr(each.master, 'id', None) for dpid, each in self.switches.items()}) }"
+        ]
+        for name, database in [
+            ("watch", self.watch.database),
+            *((c.id, c.database) for c in self.controllers),
+        ]:
             session, view = database._idl._session, database.view()
             beats = {each.id: each.beat for each in view.members.values()}
             owners = {dpid: (row.owner, row.generation) for dpid, row in view.bridges.items()}

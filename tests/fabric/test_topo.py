@@ -423,7 +423,9 @@ def test_an_interrupted_run_leaves_nothing(clean, tmp_path, number, delay):
         os.killpg(started.pid, number)
     _none, printed = started.communicate(timeout=30)
     # On a slow machine the signal finds an interpreter that still loads the program, and is ended by it.
-    assert started.returncode == -number or (started.returncode == 130 and "Traceback" not in printed), printed
+    assert started.returncode == -number or (started.returncode == 130 and "Traceback" not in printed), (
+        printed
+    )
     assert not (tmp_path / "result.json").exists()
     assert until(lambda: not processes(), 5), processes()
 

@@ -20,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="directory for page and pictures (default: that of the result)",
     )
+    parser.add_argument(
+        "--flows",
+        action="store_true",
+        help="also write flows.parquet, a record for each flow (needs pyarrow)",
+    )
     options.full_option(parser)
 
 
@@ -36,10 +41,10 @@ def run(args: argparse.Namespace) -> int:
     if series.is_series(args.directory):
         quick = series.of_directory(args.directory)
         with ownership.given_to_caller(out, papers_report.WRITTEN):
-            return papers_report.main(args.directory, quick, out)
+            return papers_report.main(args.directory, quick, out, args.flows)
     if store.is_sweep(args.directory):
         found = store.Store.load(args.directory)
         with ownership.given_to_caller(out, sweep_report.written(found)):
             return sweep_report.main(found, out)
     with ownership.given_to_caller(out, report.WRITTEN):
-        return report.main(args.directory, out, args.full)
+        return report.main(args.directory, out, args.full, args.flows)

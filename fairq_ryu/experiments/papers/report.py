@@ -15,7 +15,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.papers import picture, plan, verdict
 from fairq_ryu.experiments.papers.plan import Claim, Experiment, Paper
 from fairq_ryu.experiments.papers.verdict import AGREES, DIFFERS, UNKNOWN, Verdict
-from fairq_ryu.experiments.report import origin, page, result, table
+from fairq_ryu.experiments.report import flows, origin, page, result, table
 from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, pictures
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
@@ -36,9 +36,9 @@ class Judged(NamedTuple):
     """the result; None: there is none"""
 
 
-def main(directory: Path, quick: bool, out: Path) -> int:
-    """Print the claims of a series, and write its report to ``out``. ``UserError`` when there is nothing to
-    show yet, or no place for it.
+def main(directory: Path, quick: bool, out: Path, records: bool = False) -> int:
+    """Print the claims of a series, and write its report to ``out``; with ``records`` also those of single
+    flows, beside each result. ``UserError`` when there is nothing to show yet, or no place for it.
     """
     papers = plan.load(quick)
     results = {each.id: _result(directory / each.id) for paper in papers for each in paper.experiments}
@@ -51,6 +51,8 @@ def main(directory: Path, quick: bool, out: Path) -> int:
     try:
         out.mkdir(parents=True, exist_ok=True)
         files = _write(papers, results, judged, directory, out)
+        if records:
+            files += [flows.write(whole, directory / name) for name, whole in results.items() if whole]
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
@@ -127,12 +129,12 @@ def _write(
     """All files, the page first."""
     files: list[Path] = []
     parts = [f"<p>{html.escape(text)}</p>" for text in (counted(judged), *_READING)]
-    drawn = picture.claims([(each.claim, each.verdict) for each in judged])
-    if drawn is not None:
-        with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE):
+        drawn = picture.claims([(each.claim, each.verdict) for each in judged])
+        if drawn is not None:
             made, svg = draw(drawn, out, PICTURE, _origins(results))
-        files += made
-        parts += page.drawn([(picture.CAPTION, svg)])
+            files += made
+            parts += page.drawn([(picture.CAPTION, svg)])
     for paper in papers:
         own = [each for each in judged if each.paper is paper]
         parts += [f"<h2>{html.escape(paper.name)}</h2>", f"<p>{html.escape(paper.cite)}</p>"]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 matplotlib.use("Agg")  # needs no display
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.report import origin, result, table
+from fairq_ryu.experiments.report import flows, origin, result, table
 from fairq_ryu.experiments.report import page as report_page
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import rounds
@@ -24,9 +24,10 @@ from fairq_ryu.experiments.workloads.common.pictures import STYLE
 Policy = Mapping[str, Any]
 
 
-def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
+def main(directory: Path, out: Path | None = None, full: bool = False, records: bool = False) -> int:
     """Print the table of ``directory``'s result, short or ``full``, and write report.html and the pictures to
-    ``out`` (None: beside the result). ``UserError`` when there is no result to draw.
+    ``out`` (None: beside the result); with ``records`` those of single flows, too. ``UserError`` when there
+    is no result to draw, or nothing to write records with.
     """
     whole = result.load(directory)
     out = out or directory
@@ -34,6 +35,8 @@ def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
         table.show(whole, full)
         out.mkdir(parents=True, exist_ok=True)
         written = write(whole, out)
+        if records:
+            written.append(flows.write(whole, out))
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
@@ -111,6 +114,7 @@ PAGE = "report.html"
 FORMATS = ("png", "pdf")
 WRITTEN = (
     PAGE,
+    flows.FILE_NAME,
     *dict.fromkeys(
         f"{picture.name}.{format}"
         for workload in registry.WORKLOADS.values()
