@@ -177,10 +177,11 @@ def _phases(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> 
         return [policy["elephants"][key] or 0 for key in phases.values()]
 
     for drawn in bars(axes, shown, goodputs, lambda _policy: "", first=0):
-        axes.bar_label(drawn, fmt="%.0f", padding=2)
+        axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize="small")
+    axes.margins(y=0.12)
     axes.set_xticks(range(len(phases)), phases)
-    axes.set_ylabel("goodput of all elephants [Mbit/s]")
-    axes.figure.legend(loc="outside upper center", ncols=len(shown), fontsize="small")
+    axes.set_ylabel("goodput of\nall elephants [Mbit/s]")
+    key(axes)
 
 
 QUEUE = Picture(

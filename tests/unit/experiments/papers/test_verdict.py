@@ -19,8 +19,8 @@ def whole(a, b, **more):
     return {**parts[0], "repetitions": parts if len(parts) > 1 else None}
 
 
-def judge(text, a, b=(1.0, 1.0, 1.0), **more):
-    return verdict.judge(expression.parse(text), whole(a, b, **more))
+def judge(text, a, b=None, **more):
+    return verdict.judge(expression.parse(text), whole(a, b or (1.0,) * len(a), **more))
 
 
 @pytest.mark.parametrize(
