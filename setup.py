@@ -87,7 +87,13 @@ if __name__ == "__main__":
             # What the agent reads when it runs: no sources, so a host without a compiler has all it needs.
             "fairq_ryu.agent": ["bpf/layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],
             "fairq_ryu.laws": ["*/law.h"],  # it reads the structs in them
-            "fairq_ryu.experiments": ["scenarios/*", "scenarios/papers/*", "report/*.json", "hostcc/bpf/layout.h", "hostcc/bpf/*.bpf.o"],
+            "fairq_ryu.experiments": [
+                "scenarios/*",
+                "scenarios/papers/*",
+                "hostcc/bpf/layout.h",
+                "hostcc/bpf/*.bpf.o",
+            ],
+            "fairq_ryu.experiments.report": ["result.schema.json"],
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },
         install_requires=AGENT + COMMANDS,

@@ -442,7 +442,7 @@ def test_a_run_refuses_a_machine_that_is_not_ready(clean, tmp_path):
         runner.main("incast", ["bare"], tmp_path, {"cc": "veno"})
     with pytest.raises(UserError, match="cannot write to /proc/fairq"):
         runner.main("incast", ["bare"], Path("/proc/fairq"))
-    with pytest.raises(UserError, match="cannot read .*none: No such file"):
+    with pytest.raises(UserError, match=r"cannot read .*none: No such file"):
         runner.main("incast", ["bare"], tmp_path, config_file=tmp_path / "none")
     output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev")
     try:
