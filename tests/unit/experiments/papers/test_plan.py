@@ -94,3 +94,9 @@ def test_experiments_are_chosen_by_id():
         plan.chosen(plan.load(), ["FQ33"])
     with pytest.raises(UserError, match="--quick has no experiment SD1"):
         plan.chosen(plan.load(quick=True), ["SD1"])
+
+
+def test_the_page_names_every_scenario():
+    page = (Path(__file__).parents[4] / "docs/reproducing.md").read_text()
+    names = {Path(each.scenario).name for each in EVERY}
+    assert {name for name in names if f"`{name}`" not in page and f"/{name}`" not in page} == set()
