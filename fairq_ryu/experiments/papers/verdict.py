@@ -16,6 +16,8 @@ from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure
 from fairq_ryu.experiments.report import table
 from fairq_ryu.experiments.workloads.common.rows import figure
 
+_IDLE_PERCENT = 1.0
+"""With less idle time than this, packets have waited for processors, too."""
 AGREES, DIFFERS, UNKNOWN = "agrees", "does not", "cannot tell"
 
 
@@ -90,6 +92,13 @@ def _caveats(claim: Expression, whole: Mapping[str, Any]) -> list[str]:
     busy = [figure(each, ("cpu", "switch_thread_percent")) or 0.0 for each in policies]
     if max(busy, default=0.0) >= limit:
         found.append(f"the switch's thread used {max(busy):.0f} % of a CPU, so the machine is in it")
+    runs = [each for part in whole.get("repetitions") or [whole] for each in part["policies"]]
+    idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in claim.policies]
+    starved = sum(each is not None and each < _IDLE_PERCENT for each in idle)
+    if starved:
+        found.append(
+            f"in {starved} of {len(idle)} runs no processor was ever idle, so the machine is in them"
+        )
     skipped = [each["policy"] for each in policies if any((each.get("tcp_left_out") or {}).values())]
     if skipped:
         found.append(f"this kernel has skipped reductions of windows under {', '.join(skipped)}")

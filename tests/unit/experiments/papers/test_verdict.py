@@ -93,6 +93,9 @@ def test_an_experiment_or_a_policy_that_was_not_run():
 def test_what_else_one_must_know_is_said():
     busy = judge("a:x > 5", (9.0, 10.0, 11.0), cpu={"switch_thread_percent": 97.0})
     assert "97 % of a CPU" in busy.why
+    starved = judge("a:x > 5", (9.0, 10.0, 11.0), cpu={"idle_percent": 0.0})
+    assert "in 3 of 3 runs no processor was ever idle" in starved.why
+    assert "idle" not in judge("a:x > 5", (9.0, 10.0, 11.0), cpu={"idle_percent": 9.0}).why
     skipped = judge("a:x > 5", (9.0, 10.0, 11.0), tcp_left_out={"dctcp": 4})
     assert "skipped reductions of windows under a" in skipped.why
     other = judge("b:x > 0", (9.0, 10.0, 11.0), cpu={"switch_thread_percent": 97.0})
