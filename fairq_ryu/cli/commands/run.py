@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="of `papers`: fewer and shorter experiments with few repetitions, in less than 25 minutes",
+        help="of `papers`: fewer and shorter experiments, planned for less than 25 minutes",
     )
     parser.add_argument(
         "--only",
