@@ -55,6 +55,7 @@ CONTROLLER = [
 ]
 EXPERIMENTS = ["matplotlib>=3.8"]  # and Mininet, which is no package of PyPI
 SIMULATOR = ["ns3>=3.44"]  # its headers and libraries; what the simulator compiles is in the sources only
+RECORDS = ["pyarrow>=14"]  # `fairq report --flows`
 
 
 def read_readme() -> str:
@@ -86,7 +87,13 @@ if __name__ == "__main__":
             # What the agent reads when it runs: no sources, so a host without a compiler has all it needs.
             "fairq_ryu.agent": ["bpf/layout.h", "bpf/queue_law_layout.h", "bpf/*.bpf.o"],
             "fairq_ryu.laws": ["*/law.h"],  # it reads the structs in them
-            "fairq_ryu.experiments": ["scenarios/*", "hostcc/bpf/layout.h", "hostcc/bpf/*.bpf.o"],
+            "fairq_ryu.experiments": [
+                "scenarios/*",
+                "scenarios/papers/*",
+                "hostcc/bpf/layout.h",
+                "hostcc/bpf/*.bpf.o",
+            ],
+            "fairq_ryu.experiments.report": ["result.schema.json"],
             "fairq_ryu.experiments.workloads.empirical": ["sizes/*"],
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },
@@ -95,6 +102,7 @@ if __name__ == "__main__":
             "controller": CONTROLLER,
             "experiments": CONTROLLER + EXPERIMENTS,
             "simulator": CONTROLLER + EXPERIMENTS + SIMULATOR,
+            "flows": RECORDS,
         },
         entry_points={
             # The second one goes in the place of Ryu's own script.

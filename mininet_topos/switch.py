@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -338,7 +339,8 @@ def refuse_foreign_bridge(name: str) -> None:
 
 
 def remove_leftover(name: str) -> bool:
-    """Remove bridge ``name`` if a `FairQSwitch` of an ended process (killed, or before a reboot) made it.
+    """Remove bridge ``name`` if a `FairQSwitch` of an ended process (killed, or before a reboot) made it, and
+    its links to other switches: those to hosts have ended with the hosts.
 
     Returns whether it was removed. Other bridges are not changed.
     """
@@ -346,7 +348,12 @@ def remove_leftover(name: str) -> bool:
     owner = owner.strip().strip('"')
     if not re.fullmatch(r"\d+\.\d+", owner) or is_alive(owner):
         return False
+    ports = run(["ovs-vsctl", "list-ports", name]).split()
     remove_bridge(name)
+    for port in ports:
+        if port.startswith(f"{name}-eth"):
+            with contextlib.suppress(CommandError):  # it is not there any more
+                run(["ip", "link", "del", port])
     return True
 
 

@@ -215,7 +215,13 @@ def test_a_bridge_of_a_killed_run_is_replaced(clean):
     output("ovs-vsctl", "add-br", "s1", "--", "set", "Bridge", "s1", "datapath_type=netdev",
            f"external_ids:fairq-owner={mark}",
            "--", "create", "QoS", "type=linux-noop", "external_ids:fairq-bridge=s1")  # fmt: skip
+    # A link to another switch, which does not end with a host; one port's interface has ended already.
+    output("ip", "link", "add", "s1-eth1", "type", "veth", "peer", "name", "s9-eth1")
+    output("ovs-vsctl", "add-port", "s1", "s1-eth1")
+    subprocess.run(["ovs-vsctl", "add-port", "s1", "s1-eth2"], check=False)
     refuse_foreign_bridge("s1")
+    assert "s1" not in output("ovs-vsctl", "list-br").split()
+    assert not {"s1-eth1", "s9-eth1"} & set(os.listdir("/sys/class/net"))
 
 
 # The agent is a separate program; here scripts replace it.

@@ -100,7 +100,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "agent.queue_law_table",
             "agent.status",
         ),
-        {"matplotlib", "mininet", "rich"},
+        {"matplotlib", "mininet", "pyarrow", "rich"},
     ),
     "mininet_topos": (set(), {"mininet"}),
 }

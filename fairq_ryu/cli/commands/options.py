@@ -9,6 +9,9 @@ from pathlib import Path
 
 from fairq_ryu.errors import UserError
 
+POLICIES = "droptail,droptail-rto5,fairq"
+"""Those that are compared if none are named."""
+
 
 def config_option(parser: argparse.ArgumentParser) -> None:
     """Add --config-file."""
@@ -66,7 +69,7 @@ def experiment_options(parser: argparse.ArgumentParser, repeated: str) -> None:
     """
     parser.add_argument(
         "--policy",
-        default="droptail,droptail-rto5,fairq",
+        default=POLICIES,
         metavar="NAMES",
         help="policies to compare, comma separated, each with settings of its own in brackets if wanted:"
         " fairq,fairq[alpha=0.5] (default: %(default)s)",

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fairq_ryu.experiments.report import table
+from fairq_ryu.experiments.report import origin, table
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common.rows import Term
 
@@ -16,7 +16,7 @@ background:#fff}
 table{border-collapse:collapse;margin:1rem 0}td,th{padding:.2rem .8rem;border-bottom:1px solid #ddd;
 text-align:right;vertical-align:top}td:first-child,th:first-child{text-align:left}
 tr:hover td{background:#f4f6f8}.words td,.words th{text-align:left}.words td{overflow-wrap:anywhere}
-figure{margin:1.5rem 0}img{max-width:100%;height:auto}figcaption{font-weight:600}
+figure{margin:1.5rem 0}img{width:36rem;max-width:100%;height:auto}figcaption{font-weight:600}
 .failed{color:#b00020}pre{white-space:pre-wrap}summary{cursor:pointer;font-weight:600;margin:1rem 0}
 dt{font-weight:600;float:left;clear:left;margin-right:.6rem}dd{margin:0 0 .3rem}
 """
@@ -30,7 +30,11 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     head, full = table.heading(whole), [line for part in table.sections(whole, full=True) for line in part]
     short = [line for part in table.sections(whole, full=False) for line in part]
     failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
-    parts = [rows_of([head, *short]), *said(table.remarks(whole), failures)]
+    parts = [
+        f"<p>{html.escape(origin.line(whole))}</p>",
+        rows_of([head, *short]),
+        *said(table.remarks(whole), failures),
+    ]
     parts += [f"<details><summary>All {len(full)} rows</summary>", rows_of([head, *full]), "</details>"]
     parts += legend(registry.of_result(whole["scenario"]).table.terms, (row[0] for row in full))
     return document(

@@ -17,18 +17,20 @@ from matplotlib.figure import Figure
 matplotlib.use("Agg")  # needs no display
 
 from fairq_ryu.errors import UserError
+from fairq_ryu.experiments.report import flows, origin, result, table, tcp
 from fairq_ryu.experiments.report import page as report_page
-from fairq_ryu.experiments.report import result, table, tcp
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import rounds
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
 Policy = Mapping[str, Any]
+_Drawn = tuple[list[Path], list[tuple[str, str]]]
 
 
-def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
+def main(directory: Path, out: Path | None = None, full: bool = False, records: bool = False) -> int:
     """Print the table of ``directory``'s result, short or ``full``, and write report.html and the pictures to
-    ``out`` (None: beside the result). ``UserError`` when there is no result to draw.
+    ``out`` (None: beside the result); with ``records`` those of single flows, too. ``UserError`` when there
+    is no result to draw, or nothing to write records with.
     """
     whole = result.load(directory)
     out = out or directory
@@ -36,6 +38,8 @@ def main(directory: Path, out: Path | None = None, full: bool = False) -> int:
         table.show(whole, full)
         out.mkdir(parents=True, exist_ok=True)
         written = write(whole, out, directory)
+        if records:
+            written.append(flows.write(whole, out))
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
@@ -53,7 +57,36 @@ def write(whole: Mapping[str, Any], directory: Path, measured: Path) -> list[Pat
     """Draw every picture for which there are figures, and every flow that was traced in the directory
     ``measured`` of the result; returns all files, the page first.
     """
+    files, embedded = pictures(whole, directory)
+    more, also = traced_flows(whole, directory, measured)
+    files, embedded = files + more, embedded + also
+    page = directory / PAGE
+    page.write_text(report_page.page(whole, embedded), encoding="utf-8")
+    return [page, *files]
+
+
+def traced_flows(whole: Mapping[str, Any], directory: Path, measured: Path) -> _Drawn:
+    """Draw the flows that were traced in the directory ``measured`` of a result; returns what
+    :func:`pictures` does.
+    """
+    about = origin.line(whole)
+    written: list[Path] = []
+    embedded: list[tuple[str, str]] = []
+    with matplotlib.rc_context(STYLE):
+        for traced in tcp.pictures(measured):
+            (directory / tcp.DIRECTORY).mkdir(exist_ok=True)
+            files, svg = draw(traced.figure, directory / tcp.DIRECTORY, traced.name, about)
+            written += files
+            embedded.append((traced.caption, svg))
+    return written, embedded
+
+
+def pictures(whole: Mapping[str, Any], directory: Path | None) -> _Drawn:
+    """Draw every picture for which there are figures into a directory (None: into no file); returns the
+    files, and for a page the caption of each picture with its SVG in base64.
+    """
     policies = [policy for policy in whole["policies"] if not policy["failed"]]
+    about = origin.line(whole)
     written: list[Path] = []
     embedded: list[tuple[str, str]] = []
     with matplotlib.rc_context(STYLE):
@@ -61,29 +94,26 @@ def write(whole: Mapping[str, Any], directory: Path, measured: Path) -> list[Pat
             figure = picture.figure(policies, whole["scenario"])
             if figure is None:
                 continue
-            files, svg = draw(figure, directory, picture.name)
+            files, svg = draw(figure, directory, picture.name, about)
             written += files
             embedded.append((picture.caption + _disturbed(policies, picture.counted), svg))
-        for traced in tcp.pictures(measured):
-            (directory / tcp.DIRECTORY).mkdir(exist_ok=True)
-            files, svg = draw(traced.figure, directory / tcp.DIRECTORY, traced.name)
-            written += files
-            embedded.append((traced.caption, svg))
-    page = directory / PAGE
-    page.write_text(report_page.page(whole, embedded), encoding="utf-8")
-    return [page, *written]
+    return written, embedded
 
 
-def draw(figure: Figure, directory: Path, name: str) -> tuple[list[Path], str]:
-    """Write a picture into a directory in each format; returns the files, and the picture as SVG in base64,
-    for a page. In `STYLE`.
+def draw(figure: Figure, directory: Path | None, name: str, about: str) -> tuple[list[Path], str]:
+    """Write a picture into a directory in each format (None: into no file); returns the files, and the
+    picture as SVG in base64, for a page. ``about``: what it is of, which all of them contain. In `STYLE`.
     """
     # No date inside: the same result gives the same file.
-    files = [directory / f"{name}.{format}" for format in FORMATS]
+    metadata: dict[str, dict[str, str | None]] = {
+        ".png": {"Description": about},
+        ".pdf": {"CreationDate": None, "Subject": about},
+    }
+    files = [] if directory is None else [directory / f"{name}.{format}" for format in FORMATS]
     for path in files:
-        figure.savefig(path, dpi=200, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+        figure.savefig(path, dpi=300, metadata=metadata[path.suffix])
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Description": about})
     return files, base64.b64encode(buffer.getvalue()).decode()
 
 
@@ -107,6 +137,7 @@ PAGE = "report.html"
 FORMATS = ("png", "pdf")
 WRITTEN = (
     PAGE,
+    flows.FILE_NAME,
     tcp.DIRECTORY,
     *dict.fromkeys(
         f"{picture.name}.{format}"

@@ -1,6 +1,7 @@
 """The result of a run: one JSON object, documented here, written by `save` and read by `load`.
 
-    schema      "fairq-result/3"; another number when a reader of this one would be misled. /2 has no
+    schema      "fairq-result/3", of which result.schema.json is the JSON Schema; another number when a
+                reader of this one would be misled. /2 has no
                 repetitions, floor, distance and losses, and its drops are those that the queue refused, while
                 Open vSwitch lost more. /1 is the same without the figures of other workloads than incast,
                 `integrity`, `capture`, and the elephants' after_* figures

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from fairq_ryu.config import loader
-from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines, runner
 from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.report import result, table
+from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.simulator import order, program
 from fairq_ryu.experiments.simulator.figures import figures_of
 from fairq_ryu.experiments.simulator.laws import Laws, laws_of
@@ -46,35 +46,28 @@ def main(
     directory are not suitable, or the simulator is not there.
     """
     chosen = scenarios.load(scenario, overrides)
-    if not isinstance(chosen, IncastScenario):
-        raise UserError(f"traffic {chosen.traffic!r} is not simulated", "name a scenario with traffic incast")
     if not policies or len(set(policies)) < len(policies):
         raise UserError("no policy, or one twice", "name one or more policies, each once")
-    files = [] if config_file is None else [config_file]
-    config = loader.load(files)
-    hosts = order.Hosts(chosen.rate_mbit if link_mbit is None else link_mbit, ack_every)
-    network_of(chosen, hosts.link_mbit)
-    scenarios_of = {name: _scenario(chosen, name) for name in policies}
-    laws = {name: laws_of(name, config, chosen.rate_mbit, order.round_trip_ms(chosen)) for name in policies}
-    built = program.built()
+    simulation = Simulation(chosen, policies, config_file, link_mbit, ack_every)
     machine.check_directory(out)
+    files = [] if config_file is None else [config_file]
     metadata = machine.origin(scenario, dict(overrides or {}), config_file, files)
-    metadata["simulator"] = {
-        "ns3": program.find_ns3().version,
-        **asdict(hosts),
-        "round_trip_ms": order.round_trip_ms(chosen),
-    }
-    one = _Simulated(built, config, hosts)
+    metadata["simulator"] = simulation.metadata
     measured = []
     for number in range(repeat):
-        alone = limits.floor(chosen)
-        floor = one.run("floor", alone, Laws(None, None), number, repeat) if alone else None
-        found = [one.run(name, scenarios_of[name], laws[name], number, repeat) for name in policies]
-        measured.append(runner.repetition(chosen, policies, floor, found))
+        floor = simulation.floor(number)
+        found = [_told(simulation, name, number, repeat) for name in policies]
+        measured.append(runner.repetition(simulation.scenario, policies, floor, found))
     assembled = result.assemble(chosen.settings, metadata, measured)
     table.show(assembled, full)
     print(f"result: {result.saved(assembled, out)}", file=sys.stderr)
     return 1 if any(each["failed"] for each in assembled["policies"]) else 0
+
+
+def _told(simulation: Simulation, name: str, number: int, repeat: int) -> dict[str, Any]:
+    which = f"{number + 1} of {repeat}: " if repeat > 1 else ""
+    print(f"{name}: {which}seed {simulation.scenario.seed + number}", file=sys.stderr, flush=True)
+    return simulation.run(name, number)
 
 
 def _scenario(chosen: IncastScenario, policy: str) -> IncastScenario:
@@ -85,20 +78,49 @@ def _scenario(chosen: IncastScenario, policy: str) -> IncastScenario:
     return changed
 
 
-class _Simulated:
-    """Runs of one scenario."""
+class Simulation:
+    """Runs of one scenario under some policies."""
 
-    def __init__(self, built: Path, config: Config, hosts: order.Hosts) -> None:
-        self._built, self._hosts = built, hosts
+    def __init__(
+        self,
+        chosen: Scenario,
+        policies: Sequence[str],
+        config_file: Path | None = None,
+        link_mbit: float | None = None,
+        ack_every: int = order.ACK_EVERY,
+    ) -> None:
+        """``UserError`` when scenario or policies are not simulated, or the simulator is not there."""
+        if not isinstance(chosen, IncastScenario):
+            raise UserError(
+                f"traffic {chosen.traffic!r} is not simulated", "name a scenario with traffic incast"
+            )
+        self.scenario = chosen
+        config = loader.load([] if config_file is None else [config_file])
+        self._hosts = order.Hosts(chosen.rate_mbit if link_mbit is None else link_mbit, ack_every)
+        network_of(chosen, self._hosts.link_mbit)
+        trip = order.round_trip_ms(chosen)
+        self._scenarios = {name: _scenario(chosen, name) for name in policies}
+        self._laws = {name: laws_of(name, config, chosen.rate_mbit, trip) for name in policies}
+        self._built = program.built()
         self._active_timeout_s = config.number("agent", "active_timeout")
 
-    def run(
-        self, name: str, scenario: IncastScenario, laws: Laws, number: int, repeat: int
-    ) -> dict[str, Any]:
-        """The figures of one policy in one repetition, or why it failed."""
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What a result says of the simulator."""
+        trip = order.round_trip_ms(self.scenario)
+        return {"ns3": program.find_ns3().version, **asdict(self._hosts), "round_trip_ms": trip}
+
+    def floor(self, number: int) -> dict[str, Any] | None:
+        """The figures of the volleys alone; None: they are not wanted."""
+        alone = limits.floor(self.scenario)
+        return self._run("floor", alone, Laws(None, None), number) if alone else None
+
+    def run(self, name: str, number: int) -> dict[str, Any]:
+        """The figures of one policy in one repetition, counted from 0, or why it failed."""
+        return self._run(name, self._scenarios[name], self._laws[name], number)
+
+    def _run(self, name: str, scenario: IncastScenario, laws: Laws, number: int) -> dict[str, Any]:
         seed = scenario.seed + number
-        which = f"{number + 1} of {repeat}: " if repeat > 1 else ""
-        print(f"{name}: {which}seed {seed}", file=sys.stderr, flush=True)
         text = order.order(
             replace(scenario, seed=seed),
             laws,

@@ -18,7 +18,7 @@ from fairq_ryu.experiments.workloads.common.naming import name as full_name
 from fairq_ryu.experiments.workloads.common.pictures import Shown, shown
 from fairq_ryu.experiments.workloads.common.rows import Headline, figure
 
-_WIDTH, _HEIGHT, _AXIS, _LINE = 6.4, 2.2, 0.5, 0.2
+_WIDTH, _HEIGHT, _AXIS, _LINE = 3.4, 1.5, 0.4, 0.15
 """Inches: of the picture, of a panel, of the axis below, and of a line of the key above."""
 _WIDE = 4
 """An axis whose largest number is so many times the smallest is logarithmic."""
@@ -134,8 +134,8 @@ def _curve(panel: Any, headline: Headline, curve: Shown, number: int, places: Se
         values,
         yerr=[low, halves] if any(halves) else None,
         marker="o",
-        markersize=4,
-        capsize=3,
+        markersize=3,
+        capsize=2,
         elinewidth=1,
         **curve.curve,
     )

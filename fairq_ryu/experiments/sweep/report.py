@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.report import page
+from fairq_ryu.experiments.report import origin, page
 from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw
 from fairq_ryu.experiments.sweep import pictures, table
 from fairq_ryu.experiments.sweep.store import Store
@@ -45,9 +45,15 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     """Draw everything; returns all files, the page first."""
     files: list[Path] = []
     embedded: list[tuple[str, str]] = []
+    description = store.description
+    about = origin.text(
+        {**description["metadata"], "overrides": description["axes"]},
+        description["scenario"],
+        description["policies"],
+    )
     with matplotlib.rc_context(STYLE):
         for picture in pictures.pictures(store.points, results):
-            drawn, svg = draw(picture.figure, directory, picture.name)
+            drawn, svg = draw(picture.figure, directory, picture.name, about)
             files += drawn
             embedded.append((picture.caption, svg))
     there = [each for each in results if each is not None]

@@ -150,5 +150,5 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 
 def is_sweep(directory: Path) -> bool:
-    """Whether a directory has a sweep."""
-    return (directory / FILE_NAME).exists()
+    """Whether a directory has a sweep. An experiment of a series has its result beside the description."""
+    return (directory / FILE_NAME).exists() and not (directory / result.FILE_NAME).exists()

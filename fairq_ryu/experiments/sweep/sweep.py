@@ -101,6 +101,10 @@ def _at_points(scenario: str, given: Sequence[Axis], overrides: Mapping[str, str
     return found
 
 
+Measure = Callable[[Scenario, Variant, Path, Path | None, Interrupts, runner.Report], dict[str, Any]]
+"""Makes a run, as `runner.run_policy`."""
+
+
 class Sweep:
     """The runs of a sweep."""
 
@@ -111,13 +115,15 @@ class Sweep:
         variants: Sequence[Variant],
         config_file: Path | None,
         repeat: int,
+        measure: Measure | None = None,
     ) -> None:
-        """``scenarios``: of each point."""
+        """``scenarios``: of each point. ``measure``: what makes a run; None: `runner.run_policy`."""
         self._store = store
         self._scenarios = scenarios
         self._variants = {each.name: each for each in variants}
         self._config_file = config_file
         self._repeat = repeat
+        self._measure = measure or runner.run_policy
         self._failures: dict[Run, dict[str, Any]] = {}
 
     def run(self) -> None:
@@ -131,26 +137,26 @@ class Sweep:
         if took:
             print(f"{len(took)} of {len(runs)} runs are there already", file=sys.stderr)
         for point in range(len(self._scenarios)):
-            self._assemble(point)  # a run may have been the last thing that was written
-        with Interrupts() as interrupts, _progress(len(runs), len(took)) as begin:
+            self.assemble(point)  # a run may have been the last thing that was written
+        with Interrupts() as interrupts, progress(len(runs), len(took)) as begin:
             for place, run in enumerate(left):
                 report = begin(self._name(run), schedule.in_words(schedule.seconds_left(left[place:], took)))
-                seconds = self._one(run, interrupts, report)
+                seconds = self.one(run, interrupts, report)
                 if seconds is not None:
                     took[run] = seconds
-                self._assemble(run.point)
+                self.assemble(run.point)
 
     def _name(self, run: Run) -> str:
         number = f", {run.repetition + 1} of {self._repeat}" if self._repeat > 1 else ""
         return f"{self._store.points[run.point].label}, {run.policy}{number}"
 
-    def _one(self, run: Run, interrupts: Interrupts, report: runner.Report) -> float | None:
+    def one(self, run: Run, interrupts: Interrupts, report: runner.Report) -> float | None:
         """Make a run, and keep its figures; returns how long it took, s, None if it has failed."""
         scenario, variant = self._scenarios[run.point], self._variants[run.policy]
         logs = self._store.point_directory(run.point) / "logs" / variant.directory / str(run.repetition + 1)
         seeded = replace(scenario, seed=scenario.seed + run.repetition)
         began = time.monotonic()
-        figures = runner.run_policy(seeded, variant, logs, self._config_file, interrupts, report)
+        figures = self._measure(seeded, variant, logs, self._config_file, interrupts, report)
         if figures["failed"]:
             self._failures[run] = figures  # not kept: the next call tries it again
             return None
@@ -158,7 +164,7 @@ class Sweep:
         self._store.save(run, seconds, figures)
         return seconds
 
-    def _assemble(self, point: int) -> None:
+    def assemble(self, point: int) -> None:
         """Write the result of a point from its whole repetitions; none without any."""
         measured: list[dict[str, Any]] = []
         for repetition in itertools.count():
@@ -193,7 +199,7 @@ Begin = Callable[[str, str], runner.Report]
 
 
 @contextmanager
-def _progress(count: int, there: int) -> Iterator[Begin]:
+def progress(count: int, there: int) -> Iterator[Begin]:
     """A bar on stderr of ``count`` runs, of which so many are there already; a line for each run if stderr is
     not a terminal.
     """

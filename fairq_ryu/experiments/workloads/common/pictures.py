@@ -17,9 +17,11 @@ from fairq_ryu.experiments.workloads.common.naming import name
 # Okabe and Ito's colours, which readers with any colour vision can distinguish; line styles help in grey.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 _LINES = ["-", "--", "-.", ":"]
-_SIZE, _LINES_IN_SIZE, _LINE = (6.4, 4.0), 5, 0.2
-"""Inches of a picture of so many policies at most, and of a line for each further one."""
-STYLE = {"font.size": 11, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
+_SIZE, _LINES_IN_SIZE, _LINE = (3.4, 2.5), 3, 0.15
+"""Inches of a picture of so many policies at most, and of a line for each further one. It is as wide as a
+column of a paper, so that its letters stay as large as they are here.
+"""
+STYLE = {"font.size": 8, "axes.grid": True, "grid.alpha": 0.3, "svg.hashsalt": "fairq", "pdf.fonttype": 42}
 # Part of the distance between two groups of bars that the bars of a group take together.
 _BARS = 0.8
 
@@ -41,7 +43,7 @@ class Shown(NamedTuple):
     @property
     def curve(self) -> dict[str, Any]:
         """The options of a curve of this policy."""
-        return {"label": self.name, "color": self.colour, "linestyle": self.line, "linewidth": 2}
+        return {"label": self.name, "color": self.colour, "linestyle": self.line, "linewidth": 1.5}
 
 
 def shown(policies: Sequence[tuple[Policy, str]]) -> list[Shown]:
@@ -173,10 +175,11 @@ def _phases(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> 
         return [policy["elephants"][key] or 0 for key in phases.values()]
 
     for drawn in bars(axes, shown, goodputs, lambda _policy: "", first=0):
-        axes.bar_label(drawn, fmt="%.0f", padding=2)
+        axes.bar_label(drawn, fmt="%.0f", padding=2, fontsize="small")
+    axes.margins(y=0.12)
     axes.set_xticks(range(len(phases)), phases)
-    axes.set_ylabel("goodput of all elephants [Mbit/s]")
-    axes.figure.legend(loc="outside upper center", ncols=len(shown), fontsize="small")
+    axes.set_ylabel("goodput of\nall elephants [Mbit/s]")
+    key(axes)
 
 
 QUEUE = Picture(

@@ -35,9 +35,9 @@ def _completion(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any])
             axes.plot([number - 0.45, number + 0.45], [flow["deadline_s"]] * 2, color="0.2", linewidth=1.5)
     axes.set_xticks(range(len(flows)), [f"{flow['size_bytes'] / 1e6:g} MB" for flow in flows])
     axes.set_ylim(bottom=0)
-    axes.set_ylabel("completion time [s]; the lines are deadlines")
+    axes.set_ylabel("completion time [s];\nthe lines are deadlines")
     axes.grid(axis="x", visible=False)
-    axes.legend()
+    common.key(axes)
 
 
 def _longest_gaps(policy: Policy) -> list[float]:
@@ -52,9 +52,10 @@ def _silence(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) ->
         _longest_gaps,
         lambda policy: f": {policy['deadlines']['endless_goodput_mbit']:.1f} Mbit/s",
     )
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("run")
-    axes.set_ylabel("longest time without a byte [ms]")
-    axes.legend()
+    axes.set_ylabel("longest time\nwithout a byte [ms]")
+    common.key(axes)
 
 
 PICTURES = (

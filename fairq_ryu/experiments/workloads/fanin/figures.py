@@ -12,7 +12,7 @@ the sums of what is in each entry of ``sweep``, which has one for each number of
     goodput_mbit    payload of all rounds in the time to the last byte of each
     last_byte_ms    count, mean, ... of the times from a round's start to its last byte; an unfinished flow
                     counts as round_timeout_s. last_byte_list_ms: each
-    fct_ms          of the finished flows
+    fct_ms          of the finished flows. fct_list_ms: each flow, by round (null: unfinished)
     rto_timeouts, rto_source, retransmissions   of the senders
     timeout_flows, timeout_share   flows with at least one timeout, see `common.timeouts`
     qdisc_drops, queue, stolen_percent    of all rounds with this n, disturbed ones too; queue as queue.rounds
@@ -49,6 +49,7 @@ def rounds_figures(
         "last_byte_ms": fct_summary(last),
         "last_byte_list_ms": last,
         "fct_ms": fct_summary([each.ms for each in flows if each.ms is not None]),
+        "fct_list_ms": [each.ms for each in flows],
         "rto_timeouts": sum(each.rto_timeouts or 0 for each in flows) if exact else namespace_timeouts,
         "rto_source": "tcp_info" if exact else "namespace",
         **timed_out([each.rto_timeouts for each in flows]),

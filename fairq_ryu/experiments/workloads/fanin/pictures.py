@@ -23,8 +23,16 @@ def _by_senders(
     """A value of each entry of the sweep, by the number of flows of each application."""
     for each in shown:
         sweep = each.figures["fanin"]["sweep"]
-        axes.plot([entry["n"] for entry in sweep], list(map(value, sweep)), marker="o", **each.curve)
-    axes.set_ylim(bottom=0)
+        axes.plot(
+            [entry["n"] for entry in sweep],
+            list(map(value, sweep)),
+            marker="o",
+            markersize=4,
+            clip_on=False,
+            **each.curve,
+        )
+    axes.set_ylim(0, max(1, axes.get_ylim()[1]))
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set_xlabel("senders of each application")
     axes.set_ylabel(label)
 
@@ -32,7 +40,7 @@ def _by_senders(
 def _missed(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
     """Share of the deadlines that were missed."""
     _by_senders(axes, shown, lambda entry: 100 * entry["missed"] / entry["deadlines"], "deadlines missed [%]")
-    axes.legend()
+    common.key(axes)
 
 
 def _last_byte(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
@@ -45,9 +53,9 @@ def _last_byte(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) 
         axes.set_ylabel("share of rounds")
     else:
         _by_senders(
-            axes, shown, lambda entry: entry["last_byte_ms"]["p50"], "last byte of the median round [ms]"
+            axes, shown, lambda entry: entry["last_byte_ms"]["p50"], "last byte of\nthe median round [ms]"
         )
-    axes.legend()
+    common.key(axes)
 
 
 PICTURES = (

@@ -30,14 +30,14 @@ def _p99(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> Non
     values = [each.figures["mice"]["fct_ms"]["p99"] for each in shown]
     # Dots: a bar on a logarithmic axis has no true length.
     for place, (each, value) in enumerate(zip(shown, values, strict=True)):
-        axes.plot(value, place, "o", markersize=9, color=each.colour)
+        axes.plot(value, place, "o", markersize=6, color=each.colour)
         axes.annotate(
-            f"{value:,.1f}", (value, place), (9, 0), textcoords="offset points", va="center", ha="left"
+            f"{value:,.1f}", (value, place), (6, 0), textcoords="offset points", va="center", ha="left"
         )
     axes.set_yticks(range(len(shown)), [each.name.replace(" (", "\n(") for each in shown], fontsize="small")
     axes.set_ylim(len(shown) - 0.4, -0.6)  # the first is at the top
     axes.set_xlim(
-        10 ** math.floor(math.log10(min(values) / 1.5)), 10 ** math.ceil(math.log10(max(values) * 1.5))
+        10 ** math.floor(math.log10(min(values) / 1.5)), 10 ** math.ceil(math.log10(max(values) * 4))
     )
     common.logarithmic(axes.xaxis)
     axes.set_xlabel("p99 completion time of mice [ms]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairq_ryu.experiments.workloads.common.pictures import Draw, Picture, Policy, Shown
+from fairq_ryu.experiments.workloads.common.pictures import Draw, Picture, Policy, Shown, key
 
 
 def _has_pairs(policy: Policy) -> Any:
@@ -26,8 +26,8 @@ def _by_rate(kind: str) -> Draw:
             )
         axes.set_ylim(bottom=0)
         axes.set_xlabel("rate of the bottleneck [Mbit/s]")
-        axes.set_ylabel(f"mean completion time of {kind} flows [s]")
-        axes.legend()
+        axes.set_ylabel(f"mean completion time\nof {kind} flows [s]")
+        key(axes)
 
     return draw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fairq_ryu.experiments.workloads.common.pictures import QUEUE, Picture, Policy, Shown, bars
+from fairq_ryu.experiments.workloads.common.pictures import QUEUE, Picture, Policy, Shown, bars, key
 
 _NAME = "tenants"
 
@@ -47,7 +47,7 @@ def _fairness(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) ->
     axes.set_ylim(0, 1.05)
     axes.set_xlabel("time [s]")
     axes.set_ylabel("Jain's index over tenants")
-    axes.legend()
+    key(axes)
 
 
 PICTURES = (

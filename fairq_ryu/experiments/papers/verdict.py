@@ -1,0 +1,105 @@
+"""Whether a claim agrees with what has been measured. Pure functions.
+
+The value of a claim is computed in each repetition. Of several there is a 95 % confidence interval: of a
+quotient in the logarithm, of all else as it is. The claim agrees if the whole interval is as claimed. It does
+not if none of it is. If the bound is within the interval, the repetitions cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fairq_ryu.experiments.measure import intervals
+from fairq_ryu.experiments.measure.intervals import Interval
+from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure
+from fairq_ryu.experiments.report import table
+from fairq_ryu.experiments.workloads.common.rows import figure
+
+_IDLE_PERCENT = 1.0
+"""With less idle time than this, packets have waited for processors, too."""
+AGREES, DIFFERS, UNKNOWN = "agrees", "does not", "cannot tell"
+
+
+class Verdict(NamedTuple):
+    """On one claim."""
+
+    word: str
+    """`AGREES`, `DIFFERS` or `UNKNOWN`"""
+    value: float | None
+    """ours; None: there is none"""
+    low: float | None
+    high: float | None
+    why: str
+    """a sentence"""
+
+
+def judge(claim: Expression, whole: Mapping[str, Any] | None) -> Verdict:
+    """The verdict on a claim by a result; None: the experiment was not run."""
+    if whole is None:
+        return Verdict(UNKNOWN, None, None, None, "not run")
+    parts = whole.get("repetitions") or [whole]
+    repetitions = [{each["policy"]: each for each in part["policies"]} for part in parts]
+    for policy in claim.policies:
+        for by_name in repetitions:
+            figures = by_name.get(policy)
+            if figures is None:
+                return Verdict(UNKNOWN, None, None, None, f"{policy} was not run")
+            if figures["failed"]:
+                return Verdict(UNKNOWN, None, None, None, f"{policy} failed: {figures['failed']}")
+            if figures.get("unsound"):
+                return Verdict(UNKNOWN, None, None, None, f"{policy}: {figures['unsound']}")
+    try:
+        values = [claim.value(each) for each in repetitions]
+    except UnknownFigure as error:
+        return Verdict(UNKNOWN, None, None, None, f"not known: {error}")
+    found = _judged(claim, values)
+    return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
+
+
+def _judged(claim: Expression, values: Sequence[float]) -> Verdict:
+    bound = claim.claimed.text
+    if len(values) < 2:
+        return Verdict(UNKNOWN, values[0], None, None, "a single repetition has no interval")
+    mean, low, high = _interval(claim, values)
+    inside = f"the interval of {len(values)} repetitions"
+    if claim.claimed.holds(low) and claim.claimed.holds(high):
+        return Verdict(AGREES, mean, low, high, f"{inside} is {bound}")
+    if _apart(claim, low, high):
+        return Verdict(DIFFERS, mean, low, high, f"{inside} is not {bound}")
+    side = "on the claimed side" if claim.claimed.holds(mean) else "on the other side"
+    return Verdict(UNKNOWN, mean, low, high, f"{inside} has the bound {bound} within it; its mean is {side}")
+
+
+def _apart(claim: Expression, low: float, high: float) -> bool:
+    """Whether no value from ``low`` to ``high`` is as claimed."""
+    claimed = claim.claimed
+    beneath = claimed.low is not None and not claimed.holds(high) and high <= claimed.low
+    beyond = claimed.high is not None and not claimed.holds(low) and low >= claimed.high
+    return beneath or beyond
+
+
+def _interval(claim: Expression, values: Sequence[float]) -> Interval:
+    geometric = claim.quotient and min(values) > 0
+    return (intervals.of_ratio if geometric else intervals.of_mean)(values)
+
+
+def _caveats(claim: Expression, whole: Mapping[str, Any]) -> list[str]:
+    """What else one must know of the policies in the claim."""
+    limit = table.MACHINE_LIMIT_PERCENT
+    found = []
+    policies = [each for each in whole["policies"] if each["policy"] in claim.policies]
+    busy = [figure(each, ("cpu", "switch_thread_percent")) or 0.0 for each in policies]
+    if max(busy, default=0.0) >= limit:
+        found.append(f"the switch's thread used {max(busy):.0f} % of a CPU, so the machine is in it")
+    runs = [each for part in whole.get("repetitions") or [whole] for each in part["policies"]]
+    idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in claim.policies]
+    starved = sum(each is not None and each < _IDLE_PERCENT for each in idle)
+    if starved:
+        found.append(
+            f"in {starved} of {len(idle)} runs no processor was ever idle, so the machine is in them"
+        )
+    skipped = [each["policy"] for each in policies if any((each.get("tcp_left_out") or {}).values())]
+    if skipped:
+        found.append(f"this kernel has skipped reductions of windows under {', '.join(skipped)}")
+    return found

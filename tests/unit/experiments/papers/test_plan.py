@@ -1,0 +1,102 @@
+"""The plan of the series: complete, readable, and with --quick short enough."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fairq_ryu.errors import UserError
+from fairq_ryu.experiments import scenario, variants
+from fairq_ryu.experiments.measure import machine
+from fairq_ryu.experiments.papers import plan
+from fairq_ryu.experiments.simulator import laws, order, runner
+from fairq_ryu.experiments.simulator.program import find_ns3
+
+QUICK_S = 25 * 60
+REPORT_S = 60
+"""For the report, and to start."""
+EVERY = [each for paper in plan.load() for each in paper.experiments]
+QUICK = [each for paper in plan.load(quick=True) for each in paper.experiments]
+BOTH = [
+    pytest.param(each, id=f"{each.id}-{kind}")
+    for kind, all in (("full", EVERY), ("quick", QUICK))
+    for each in all
+]
+
+
+def test_every_experiment_of_the_papers_is_there():
+    ids = {each.id for each in EVERY} | {claim.id for each in EVERY for claim in each.claims}
+    wanted = {"FQ": 5, "IQ": 4, "SD": 5, "AF": 5, "CT": 3}
+    assert ids >= {f"{name}{number}" for name, count in wanted.items() for number in range(1, count + 1)}
+    assert ids >= {"RW2", "RW3", "RW4"}
+
+
+def test_every_file_is_in_the_plan():
+    assert {path.stem for path in plan.FOLDER.glob("*.toml")} == set(plan._ORDER)
+
+
+def test_names_are_those_of_one_directory_each():
+    for papers in (EVERY, QUICK):
+        ids = [each.id for each in papers]
+        assert len(set(ids)) == len(ids) and all(each.isalnum() for each in ids)
+
+
+def test_quick_takes_less_than_25_minutes():
+    assert sum(each.expected_s for each in QUICK) + REPORT_S < QUICK_S
+    assert all(each.repeat >= 3 for each in QUICK)  # with two, hardly an interval says anything
+    for paper in plan.load(quick=True):
+        assert paper.experiments, paper.name  # each paper has its part
+
+
+@pytest.mark.parametrize("experiment", BOTH)
+def test_an_experiment_can_be_run(experiment):
+    chosen = scenario.load(experiment.scenario, experiment.set)
+    assert chosen.source and chosen.claim
+    given = tomllib.loads(Path(_path(experiment)).read_text())
+    assert given["scale"] == chosen.scale  # k is in the file
+    variants.read(experiment.policies, machine.known_policies())
+    if experiment.simulated:
+        order.check(chosen)
+        for policy in experiment.policies:
+            runner._scenario(chosen, policy)
+            laws.laws_of(policy, runner.loader.load([]), chosen.rate_mbit, order.round_trip_ms(chosen))
+        find_ns3()
+
+
+def _path(experiment):
+    return experiment.scenario if experiment.simulated else scenario.STORED / f"{experiment.scenario}.toml"
+
+
+@pytest.mark.parametrize("experiment", EVERY, ids=lambda each: each.id)
+def test_claims_are_of_policies_and_flows_that_are_run(experiment):
+    assert experiment.claims
+    flows = list(getattr(scenario.load(experiment.scenario, experiment.set), "flows", ()))
+    for claim in experiment.claims:
+        assert set(claim.expression.policies) <= set(experiment.policies), claim.holds
+        named = [int(part.split(".")[0]) for part in claim.holds.split("sweep.n=")[1:]]
+        assert set(named) <= set(flows)
+        assert claim.words and claim.paper and claim.ours and len(claim.short) <= 18
+
+
+@pytest.mark.parametrize("experiment", QUICK, ids=lambda each: each.id)
+def test_quick_judges_most_claims_of_what_it_runs(experiment):
+    there = [set(claim.expression.policies) <= set(experiment.policies) for claim in experiment.claims]
+    assert sum(there) * 2 >= len(there)
+    full = next(each for each in EVERY if each.id == experiment.id)
+    assert set(experiment.policies) <= set(full.policies)
+    assert experiment.claims == full.claims and experiment.seconds <= full.seconds
+
+
+def test_experiments_are_chosen_by_id():
+    assert plan.chosen(plan.load(), []) == EVERY
+    assert [each.id for each in plan.chosen(plan.load(), ["SD2", "FQ3"])] == ["FQ3", "SD2"]
+    with pytest.raises(UserError, match=r"there is no experiment 'FQ33'.*FQ3"):
+        plan.chosen(plan.load(), ["FQ33"])
+    with pytest.raises(UserError, match="--quick has no experiment SD1"):
+        plan.chosen(plan.load(quick=True), ["SD1"])
+
+
+def test_the_page_names_every_scenario():
+    page = (Path(__file__).parents[4] / "docs/reproducing.md").read_text()
+    names = {Path(each.scenario).name for each in EVERY}
+    assert {name for name in names if f"`{name}`" not in page and f"/{name}`" not in page} == set()

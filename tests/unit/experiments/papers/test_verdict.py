@@ -1,0 +1,102 @@
+"""Verdicts: by the interval over repetitions, and never by hand."""
+
+import pytest
+
+from fairq_ryu.experiments.measure import intervals
+from fairq_ryu.experiments.papers import expression, verdict
+from fairq_ryu.experiments.papers.verdict import AGREES, DIFFERS, UNKNOWN
+
+
+def policy(name, x, **more):
+    return {"policy": name, "failed": None, "unsound": None, "x": x, **more}
+
+
+def whole(a, b, **more):
+    """A result with these values of x in each repetition."""
+    parts = [
+        {"policies": [policy("a", one, **more), policy("b", other)]} for one, other in zip(a, b, strict=True)
+    ]
+    return {**parts[0], "repetitions": parts if len(parts) > 1 else None}
+
+
+def judge(text, a, b=None, **more):
+    return verdict.judge(expression.parse(text), whole(a, b or (1.0,) * len(a), **more))
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "word"),
+    [
+        ("a:x > 5", (9.0, 10.0, 11.0), AGREES),
+        ("a:x > 15", (9.0, 10.0, 11.0), DIFFERS),
+        ("a:x > 10.5", (9.0, 10.0, 11.0), UNKNOWN),
+        ("a:x < 15", (9.0, 10.0, 11.0), AGREES),
+        ("a:x < 5", (9.0, 10.0, 11.0), DIFFERS),
+        ("a:x < 9.5", (9.0, 10.0, 11.0), UNKNOWN),
+        ("a:x within 5..15", (9.0, 10.0, 11.0), AGREES),
+        ("a:x within 14..15", (9.0, 10.0, 11.0), DIFFERS),
+        ("a:x within 5..6", (9.0, 10.0, 11.0), DIFFERS),
+        ("a:x within 8..11", (9.0, 10.0, 11.0), UNKNOWN),  # it is 10 +- 2.48
+        ("a:x within 9.9..10.1", (9.0, 10.0, 11.0), UNKNOWN),
+        ("a:x <= 0", (0.0, 0.0, 0.0), AGREES),
+        ("a:x > 0", (0.0, 0.0, 0.0), DIFFERS),
+        ("a:x < 0", (0.0, 0.0, 0.0), DIFFERS),
+        ("a:x > b:x", (9.0, 10.0, 11.0), AGREES),
+        ("a:x < b:x", (9.0, 10.0, 11.0), DIFFERS),
+    ],
+)
+def test_the_interval_decides(text, values, word):
+    assert judge(text, values).word == word
+
+
+def test_a_quotient_has_the_interval_of_ratios():
+    a, b = (90.0, 110.0, 100.0), (10.0, 9.0, 12.0)
+    found = judge("a:x / b:x > 3.16", a, b)
+    mean, low, high = intervals.of_ratio([one / other for one, other in zip(a, b, strict=True)])
+    assert (found.word, found.value, found.low, found.high) == (AGREES, mean, low, high)
+
+
+def test_values_of_zero_have_that_of_means():
+    found = judge("a:x / b:x < 0.5", (0.0, 0.0, 0.3))
+    assert found.value == pytest.approx(0.1) and found.low < 0
+
+
+def test_one_repetition_tells_nothing_but_its_value():
+    found = judge("a:x > 5", (10.0,))
+    assert (found.word, found.value, found.low) == (UNKNOWN, 10.0, None)
+    assert "single repetition" in found.why
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"failed": "no room"}, "a failed: no room"),
+        ({"unsound": "it raised ValueError"}, "a: it raised ValueError"),
+        ({"x": None}, "not known: a:x"),
+    ],
+)
+def test_what_was_not_measured_is_not_judged(change, words):
+    found = verdict.judge(expression.parse("a:x > 5"), whole((1.0, 2.0), (1.0, 1.0)) | _changed(change))
+    assert (found.word, found.value) == (UNKNOWN, None) and words in found.why
+
+
+def _changed(change):
+    parts = whole((1.0, 2.0), (1.0, 1.0))["repetitions"]
+    parts[1]["policies"][0].update(change)
+    return {"repetitions": parts}
+
+
+def test_an_experiment_or_a_policy_that_was_not_run():
+    assert verdict.judge(expression.parse("a:x > 5"), None).why == "not run"
+    assert judge("c:x > 5", (1.0, 2.0)).why == "c was not run"
+
+
+def test_what_else_one_must_know_is_said():
+    busy = judge("a:x > 5", (9.0, 10.0, 11.0), cpu={"switch_thread_percent": 97.0})
+    assert "97 % of a CPU" in busy.why
+    starved = judge("a:x > 5", (9.0, 10.0, 11.0), cpu={"idle_percent": 0.0})
+    assert "in 3 of 3 runs no processor was ever idle" in starved.why
+    assert "idle" not in judge("a:x > 5", (9.0, 10.0, 11.0), cpu={"idle_percent": 9.0}).why
+    skipped = judge("a:x > 5", (9.0, 10.0, 11.0), tcp_left_out={"dctcp": 4})
+    assert "skipped reductions of windows under a" in skipped.why
+    other = judge("b:x > 0", (9.0, 10.0, 11.0), cpu={"switch_thread_percent": 97.0})
+    assert "CPU" not in other.why
