@@ -13,7 +13,8 @@ A row for each flow in each repetition:
     met                whether it was complete by its deadline; null without one
     rto_timeouts, retransmissions   where the result has them by flow
 
-Columns that a kind of flow does not have are null.
+Columns that a kind of flow does not have are null. Flows of published sizes are not in the result, but in the
+run's logs/POLICY/flows.csv.
 """
 
 from __future__ import annotations

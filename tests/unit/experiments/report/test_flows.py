@@ -32,6 +32,7 @@ def test_the_kinds_of_flows():
     kinds = {name: {row["kind"] for row in rows(name)} for name in RESULTS}
     assert kinds == {
         "deadlines": {"deadline", "endless"},
+        "empirical": set(),
         "fanin": {"fanin"},
         "heterogeneous": {"long"},
         "incast": {"mouse", "elephant"},
@@ -50,7 +51,7 @@ def test_flows_with_deadlines_have_theirs():
 def test_without_pyarrow_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
     shutil.copy(RESULTS["messages"], tmp_path / "result.json")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr(report, "write", lambda _whole, _out: [])
+    monkeypatch.setattr(report, "write", lambda _whole, _out, _measured: [])
     assert cli.main(["report", str(tmp_path), "--flows"]) == 2
     assert "pip install pyarrow" in capsys.readouterr().err
     assert not (tmp_path / flows.FILE_NAME).exists()
