@@ -17,7 +17,7 @@ def rows(name):
     return list(flows.rows(json.loads(RESULTS[name].read_text())))
 
 
-@pytest.mark.parametrize("name", sorted(RESULTS))
+@pytest.mark.parametrize("name", sorted(RESULTS.keys() - {"empirical"}))
 def test_every_row_names_its_scenario_policy_and_commit(name):
     found = rows(name)
     assert found and all(list(row) == list(flows.COLUMNS) for row in found)
