@@ -26,10 +26,10 @@ demo: setup ## incast on a real Open vSwitch, without and with FairQ; the table 
 	@exec $(SUDO) $(BIN)/fairq run incast --policy droptail,droptail-rto5,fairq --repeat 3 \
 		--set rounds=3 --set warmup_s=1.5 --set elephants_only_s=0 --out results/demo
 
-# Three at a time on two processors, because many tests wait: lint and the unit tests run beside what needs the
+# Four at a time on two processors, because many tests wait: lint and the unit tests run beside what needs the
 # machine for itself; other tests have a network and an Open vSwitch of their own (tests/conftest.py).
 test: setup-dev ## lint and every test (as root)
-	@exec $(SUDO) $(BIN)/pytest --numprocesses 3
+	@exec $(SUDO) $(BIN)/pytest --numprocesses 4
 
 test-faults: setup-dev ## every fault under traffic, on an own Open vSwitch (ROUNDS=20: so often; as root)
 	@exec $(SUDO) env FAIRQ_FAULT_ROUNDS=$(or $(ROUNDS),1) $(BIN)/pytest tests/faults
