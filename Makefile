@@ -10,7 +10,7 @@ SUDO := $(shell [ "$$(id -u)" -eq 0 ] || echo sudo)
 BIN := .venv/bin
 BPF := $(wildcard fairq_ryu/agent/bpf/*.[ch] fairq_ryu/agent/bpf/lib/*.h fairq_ryu/agent/bpf/laws/*.[ch] fairq_ryu/laws/*/*.h fairq_ryu/experiments/hostcc/bpf/*.[ch] mininet_topos/delayline/*.c simulator/*.[ch] simulator/*.cc simulator/bpf/*.h)
 
-.PHONY: help setup setup-dev demo test test-faults test-floods soak test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package clean
+.PHONY: help setup setup-dev demo test test-faults test-floods soak test-fresh test-vm test-unit test-package fuzz docs lint format bench bpf package sbom audit lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,9 +75,21 @@ $(if $(BENCHES),$(eval .PHONY: $(BENCHES))$(eval $(BENCHES): ; @:))
 bench: setup ## what it costs, of a packet to a controller of 20 bridges (make bench scale: that alone)
 	@exec $(SUDO) $(BIN)/python -m bench $(BENCHES)
 
-package: ## build the wheel and the Debian packages into dist/, from what set-up has installed
+package: ## build the wheel, the Debian packages and their SBOM into dist/, from what set-up has installed
 	@scripts/setup.sh --no-ovs
 	@$(BIN)/python -m packages
+
+sbom: ## write what is installed, with hashes and licences, into dist/ (CycloneDX)
+	@scripts/setup.sh --no-ovs
+	@$(BIN)/python -m packages.sbom
+
+audit: ## look for published faults of what is pinned; Error 1: new ones, Error 3: the service does not answer
+	@scripts/setup.sh --no-ovs
+	@$(BIN)/python -m packages.audit $(ARGS)
+
+lock: ## write the lock files after a change of requirements*.txt
+	@scripts/setup.sh --no-ovs
+	@$(BIN)/python -m packages.lock
 
 # A second revision, for the upgrade.
 test-package: package ## install, upgrade and remove the Debian packages in a minimal root (as root)

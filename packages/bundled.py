@@ -51,6 +51,8 @@ ZEBRA_PORT = 2600
 ZebraMessage = _ZebraMessageFromZebra = None
 """
 }
+CHANGED = {RYU: "without its tests, BGP and VRRP; a stand-in for its decoder of Zebra; without distutils"}
+"""What is changed in a distribution, in words."""
 # Python 3.12 and newer have no distutils, which set-up's setuptools stands in for.
 _DISTUTILS = (
     b"from distutils.version import LooseVersion",
@@ -67,7 +69,7 @@ def items(names: Iterator[str] | list[str], target: str, pins: dict[str, str]) -
     """
     found: list[Item] = []
     for name in names:
-        dist = _installed(name, pins)
+        dist = installed(name, pins.get(canonical(name), ""))
         for path in dist.files or []:
             place = PurePosixPath(str(path))
             if _wanted(place):
@@ -76,16 +78,16 @@ def items(names: Iterator[str] | list[str], target: str, pins: dict[str, str]) -
     return found
 
 
-def _installed(name: str, pins: dict[str, str]) -> Distribution:
-    wanted = pins.get(canonical(name))
+def installed(name: str, version: str) -> Distribution:
+    """What is installed under this name. Raises :class:`PackagingError` unless it is of this version."""
     try:
         dist = distribution(name)
     except PackageNotFoundError:
         raise PackagingError(
             f"{name} is not installed: run this with .venv/bin/python, after make setup"
         ) from None
-    if dist.version != wanted:
-        raise PackagingError(f"{name} is {dist.version}, and requirements.txt says {wanted}: make setup")
+    if dist.version != version:
+        raise PackagingError(f"{name} is {dist.version}, and requirements.txt says {version}: make setup")
     return dist
 
 

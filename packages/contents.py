@@ -17,7 +17,8 @@ from pathlib import Path
 
 from fairq_ryu import __version__
 from fairq_ryu.cli.main import command_line
-from packages import bundled, manpages, settings_file
+from packages import bundled, manpages, sbom, settings_file
+from packages.dates import date
 from packages.deb import DebianPackage, Item
 from packages.error import PackagingError
 
@@ -70,6 +71,7 @@ def _common(
         Item(CONFIGURATION, settings_file.text().encode()),
         *_manuals(manuals, lambda name: not name.endswith(".8")),
         *_documents(root, COMMON, [bundled.RYU]),
+        _sbom(root, COMMON, version, [bundled.RYU]),
         *(Item(f"/usr/share/doc/{COMMON}/{Path(name).name}", data) for name, data in texts.items()),
     ]
     return DebianPackage(
@@ -119,6 +121,7 @@ def _controller(root: Path, version: str, pins: dict[str, str], manuals: dict[st
         *_unit(CONTROLLER),
         *_manuals(manuals, lambda name: name == f"{UNITS[CONTROLLER]}.8"),
         *_documents(root, CONTROLLER, names),
+        _sbom(root, CONTROLLER, version, names),
     ]
     return DebianPackage(
         name=CONTROLLER,
@@ -179,6 +182,14 @@ def _documents(root: Path, package: str, bundle: Iterable[str] = ()) -> list[Ite
         lines += [f"- {name}: {bundled.licence(name)}\n" for name in names]
     lines.append("\n" + (root / "LICENSE").read_text(encoding="utf-8"))
     return [Item(f"/usr/share/doc/{package}/copyright", "".join(lines).encode())]
+
+
+def _sbom(root: Path, package: str, version: str, names: list[str]) -> Item:
+    """What a package brings along, as a CycloneDX document."""
+    keys = {bundled.canonical(name) for name in names}
+    hashes = {pin: each for pin, each in sbom.read_lock(root).items() if pin.key in keys}
+    made = sbom.document(package, version, hashes, date(), changed=bundled.CHANGED)
+    return Item(f"/usr/share/doc/{package}/sbom.cdx.json", sbom.text(made).encode())
 
 
 def _architecture() -> str:

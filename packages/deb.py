@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from packages.dates import date
 from packages.error import PackagingError
 
 MAINTAINER = "fairq_ryu <fairq_ryu@localhost>"
@@ -104,7 +105,7 @@ def _write(stage: Path, package: DebianPackage) -> None:
     for name, text in (files | dict(package.scripts)).items():
         (about / name).write_text(text, encoding="utf-8")
         (about / name).chmod(0o755 if name in package.scripts else 0o644)
-    when = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
+    when = date()
     for path in (stage, *stage.rglob("*")):
         if path.is_dir():
             path.chmod(0o755)

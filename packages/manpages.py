@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import re
 from collections.abc import Iterable, Mapping
 
 from fairq_ryu import __version__
 from fairq_ryu.config import schema, services
 from fairq_ryu.setting import Setting
-from packages import settings_file
+from packages import dates, settings_file
 
 _ENVIRONMENT = {
     "FAIRQ_URL": "Address of the controller's REST interface, for fairq show and fairq announce.",
@@ -55,7 +54,7 @@ def escaped(text: str) -> str:
 
 
 def _page(name: str, section: int, summary: str, *parts: str) -> str:
-    when = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), datetime.UTC)
+    when = datetime.datetime.fromtimestamp(dates.date(), datetime.UTC)
     head = (
         f'.TH "{escaped(name.upper())}" {section} "{when:%Y-%m-%d}" "fairq_ryu {__version__}" "fairq_ryu"\n'
     )

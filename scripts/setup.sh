@@ -21,7 +21,6 @@ BPF_DIR=$ROOT/fairq_ryu/agent/bpf
 BPF_DIRS=("$BPF_DIR" "$ROOT/fairq_ryu/experiments/hostcc/bpf" "$ROOT/fairq_ryu/laws")
 DELAYLINE=$ROOT/mininet_topos/delayline/delayline
 LOG=$ROOT/.setup.log
-PIP_VERSION=25.3   # the first with --build-constraint
 
 # shellcheck source=scripts/lib.sh
 . "$ROOT/scripts/lib.sh"
@@ -116,8 +115,7 @@ fresh() { [ -e "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 runtime_inputs() {
     readlink -f "$PYTHON"
     "$PYTHON" -V
-    cat requirements.txt build-constraints.txt
-    echo "$PIP_VERSION"
+    cat requirements-build.lock requirements.lock
 }
 
 # What setup.py itself reads of the sources: a new or renamed policy is a new entry point.
@@ -127,6 +125,17 @@ own_inputs() {
 }
 
 pip() { "$VENV/bin/python" -m pip --disable-pip-version-check --no-input "$@"; }
+
+# Installs exactly the files whose hashes are in a lock: no other release, no file that was changed, and nothing that
+# an index offers in their place. What is built is built with the tools of requirements-build.lock.
+install_locked() { # LOCK [OPTIONS...]
+    local lock=$1
+    shift
+    # CC=false: ovs has an optional C part that would link any libopenvswitch it finds; the pure Python part is
+    # the same everywhere, and no other package compiles anything.
+    CC=/bin/false run_logged pip install -q --no-deps --require-hashes --no-build-isolation "$@" -r "$lock" \
+        || die_log "installing $lock failed"
+}
 
 install_runtime() {
     local stamp=$VENV/.stamp-runtime want
@@ -139,12 +148,8 @@ install_runtime() {
     # First a .venv without the system's packages, so that pip installs every pinned package into it and does
     # not accept an older one of the system; then the system's packages are enabled for mininet.
     run_logged "$PYTHON" -m venv "$VENV" || die_log "$PYTHON -m venv failed; try: apt-get install python3-venv"
-    run_logged pip install -q --upgrade "pip==$PIP_VERSION" || die_log "pip could not upgrade itself; check the network"
-    # CC=false: ovs has an optional C part that would link any libopenvswitch it finds; the pure Python part is
-    # the same everywhere, and no other package compiles anything.
-    run_logged env CC=/bin/false "$VENV/bin/python" -m pip --disable-pip-version-check --no-input install -q --no-deps \
-        --build-constraint build-constraints.txt -r requirements.txt \
-        || die_log "installing requirements.txt failed"
+    install_locked requirements-build.lock
+    install_locked requirements.lock
     run_logged "$PYTHON" -m venv --system-site-packages --without-pip "$VENV" || die_log "opening .venv for mininet failed"
     run_logged "$VENV/bin/python" -c 'import mininet.net, ryu.ofproto.ofproto_v1_3_parser, ryu.app.wsgi, ovs.db.idl' \
         || die_log "the .venv does not work: mininet, ryu and ovs must all import in it"
@@ -161,11 +166,11 @@ install_own() {
 
 install_dev() {
     local stamp=$VENV/.stamp-dev want
-    want=$(fingerprint cat requirements-dev.txt)
+    want=$(fingerprint cat requirements-dev.lock)
     fresh "$stamp" "$want" && return 0
     say "test and lint tools into .venv ..."
     # --ignore-installed: a system pytest of the same version would leave no .venv/bin/pytest.
-    run_logged pip install -q --no-deps --ignore-installed -r requirements-dev.txt || die_log "installing requirements-dev.txt failed"
+    install_locked requirements-dev.lock --ignore-installed
     echo "$want" >"$stamp"
 }
 

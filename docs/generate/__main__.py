@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from docs.generate import bounds, channel, examples, marks, reference
+from docs.generate import bounds, channel, examples, marks, reference, supply
 
 MAKERS: Mapping[str, marks.Maker] = {
     name.replace("_", "-"): each
-    for module in (reference, channel, bounds)
+    for module in (reference, channel, bounds, supply)
     for name, each in vars(module).items()
     if inspect.isfunction(each) and each.__module__ == module.__name__ and not name.startswith("_")
 }

@@ -3,6 +3,7 @@
 Upstream: Ryu's last release is 4.34 (2020), and the project is no longer maintained. The copy that is
 installed here, c65ryu 5.0.0, is wrong in the same way in all rows below. It asks for eventlet 0.32.0, which
 Python 3.10 and newer cannot import; requirements.txt installs a later one without Ryu's own requirements.
+docs/supply-chain.md has the published faults of both.
 
 Patches. A name in one of Ryu's modules is replaced, because Ryu has no setting for it. Those with a function
 ``register`` take effect when ``apps/controller.py`` calls it:

@@ -54,6 +54,10 @@ ENDLESS = {
     "group-statistics": reply(ofp.OFPMP_GROUP, bytes(40)),
     "group": reply(ofp.OFPMP_GROUP_DESC, bytes(8)),
     "bucket": reply(ofp.OFPMP_GROUP_DESC, struct.pack("!HBxI", 24, 1, 1) + bytes(16)),
+    "bucket-action": reply(
+        ofp.OFPMP_GROUP_DESC,
+        struct.pack("!HBxIHHII4x", 40, 1, 1, 32, 1, 0, 0) + struct.pack("!HHIHB5x", 25, 0, 0x80000004, 0, 1),
+    ),
     "meter-statistics": reply(ofp.OFPMP_METER, bytes(40)),
     "meter": reply(ofp.OFPMP_METER_CONFIG, bytes(8)),
     "table": reply(ofp.OFPMP_TABLE_FEATURES, bytes(64)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import zipfile
@@ -10,7 +11,7 @@ import pytest
 
 from fairq_ryu import __version__
 from fairq_ryu.agent import privileges
-from packages import contents
+from packages import bundled, contents
 from tests.support.documents import ROOT
 
 WHEEL = {
@@ -118,3 +119,20 @@ def test_each_package_says_its_licences(packages):
         assert "Apache License" in text and "GPL-2.0 OR BSD-2-Clause" in text
     bundled = files(packages["fairq-controller"])["/usr/share/doc/fairq-controller/copyright"].data.decode()
     assert "- eventlet: MIT" in bundled and "- dnspython: ISC" in bundled
+
+
+def test_each_package_says_what_it_brings_along(packages):
+    bring = {"fairq-common": [bundled.RYU], "fairq-controller": bundled.CONTROLLER}
+    for name, package in packages.items():
+        path = f"/usr/share/doc/{name}/sbom.cdx.json"
+        assert (path in files(package)) == (name in bring)
+        if name in bring:
+            document = json.loads(files(package)[path].data)
+            found = [bundled.canonical(each["name"]) for each in document["components"]]
+            assert sorted(found) == sorted(map(bundled.canonical, bring[name]))
+            product = document["metadata"]["component"]
+            assert (product["name"], product["version"]) == (name, package.version)
+    (ryu,) = json.loads(files(packages["fairq-common"])["/usr/share/doc/fairq-common/sbom.cdx.json"].data)[
+        "components"
+    ]
+    assert ryu["pedigree"]["notes"] == bundled.CHANGED[bundled.RYU]

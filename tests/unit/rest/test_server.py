@@ -205,6 +205,15 @@ def test_an_unexpected_body_is_not_read(address, more, token):
     assert b"Connection: close" in found
 
 
+def test_trailers_are_no_second_request(address):
+    """Nor is what follows them: the server closes the connection after a body of unknown length."""
+    other = head(HOST)
+    lines = ["POST /v1/ports HTTP/1.1", HOST, "Transfer-Encoding: chunked", "", "0"]
+    answer = described(address, "\r\n".join([*lines, ""]).encode() + other + other)
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert answer.startswith(b"HTTP/1.1 405 ") and b"\r\nConnection: close\r\n" in answer
+
+
 @pytest.mark.parametrize(
     ("lines", "fits"),
     [
