@@ -1,7 +1,7 @@
-"""Lets everything that imports Ryu use os-ken instead, for a trial: ``docs/supply-chain.md`` has the commands.
+"""Lets everything that imports Ryu use os-ken instead, for a trial (``docs/supply-chain.md``).
 
-On import, modules of ``os_ken`` take the names of those of ``ryu``; modules that os-ken does not have, and those
-that ``OS_KEN_BUT`` names, stay c65ryu's. Nothing of fairq_ryu imports this.
+On import, modules of ``os_ken`` take the names of those of ``ryu``; modules that os-ken does not have, and
+those that ``OS_KEN_BUT`` names, stay c65ryu's. Nothing of fairq_ryu imports this.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
 # os-ken's own default, threads, has no way to end one, and no WSGI server.
@@ -27,13 +27,18 @@ class _Alias(Loader):
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         del spec
-        module = importlib.import_module(self._name)
-        if self._name == "os_ken.base.app_manager":
-            module.RyuApp = module.OSKenApp  # type: ignore[attr-defined]
-        return module
+        return importlib.import_module(self._name)
 
     def exec_module(self, module: ModuleType) -> None:
         pass
+
+
+class _Applications(SourceFileLoader):
+    """Loads os-ken's module of applications, whose class has another name."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        module.RyuApp = module.OSKenApp  # type: ignore[attr-defined]
 
 
 class _Finder(MetaPathFinder):
@@ -58,7 +63,10 @@ def _in(package: str, rest: str) -> ModuleSpec | None:
     """A module below a package, by its place."""
     folders = rest.split(".")[:-1]
     places = [os.path.join(each, *folders) for each in importlib.import_module(package).__path__]
-    return PathFinder.find_spec(f"{package}.{rest}", places)
+    found = PathFinder.find_spec(f"{package}.{rest}", places)
+    if found is not None and found.name == "os_ken.base.app_manager" and found.origin:
+        found.loader = _Applications(found.name, found.origin)
+    return found
 
 
 sys.meta_path.insert(0, _Finder())
