@@ -143,8 +143,7 @@ def _purl(name: str, version: str) -> str:
 
 
 def _licence(about: Distribution) -> Document:
-    expression = about.metadata.get("License-Expression")
-    if expression:
+    for expression in about.metadata.get_all("License-Expression") or []:
         return {"expression": expression}
     stated = bundled.licence(about.name)
     return {"license": {"id": _SPDX[stated]} if stated in _SPDX else {"name": stated}}
