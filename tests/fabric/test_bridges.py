@@ -20,6 +20,7 @@ from tests.support.lab import (
     SINK,
     SOURCE,
     Process,
+    agent_status,
     end,
     fairq,
     output,
@@ -178,7 +179,7 @@ def filters():
 
 
 def port(bridge, name):
-    return next(each for each in status.ask(bridge)["ports"] if each["name"] == name)
+    return next(each for each in agent_status(bridge)["ports"] if each["name"] == name)
 
 
 def test_windows_are_lowered_across_the_bridges(host, stub):
@@ -259,11 +260,11 @@ def test_a_bridge_that_is_deleted_and_made_again(host, stub):
     agent = host.agent(f"{INNER}:{OUTER}", stub.target)
     _, outer = host.sessions(stub)
     vsctl(f"del-br {INNER}")
-    assert until(lambda: status.ask(INNER)["ports"] == [])
+    assert until(lambda: agent_status(INNER)["ports"] == [])
     assert port(OUTER, UPLINK)["queue"]["limit"] == 60_000
     make_bridge(INNER, 0xF1)
     make_inner()
-    assert until(lambda: [each["name"] for each in status.ask(INNER)["ports"]] == [TAP])
+    assert until(lambda: [each["name"] for each in agent_status(INNER)["ports"]] == [TAP])
     assert outer.add({"in_port": port(OUTER, UPLINK)["ofport"]}, 20_000, pool=True, hard_timeout=600) is None
     sink = host.bulk()
     assert until(lambda: received(sink) > 200_000)

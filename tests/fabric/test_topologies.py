@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from fairq_ryu.agent import status
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import runner
-from tests.support.lab import output, until
+from tests.support.lab import agent_status, output, until
 from tests.support.traces import traces
 
 pytestmark = pytest.mark.root
@@ -102,7 +101,7 @@ def test_a_topology_is_built_as_described_with_all_agents(build, make):
         assert {
             name: int(output("ovs-vsctl", "get", "Interface", name, "ofport")) for name in wanted
         } == wanted
-        agent = status.ask(switch.name)
+        agent = agent_status(switch.name)
         assert {port["name"]: port["ofport"] for port in agent["ports"]} == wanted
         assert agent["unwatched"] == []
 
@@ -116,7 +115,7 @@ def test_a_topology_is_built_as_described_with_all_agents(build, make):
                     each["kind"]: each["options"]
                     for each in json.loads(output("tc", "-j", "qdisc", "show", "dev", f"{node}-eth{port}"))
                 }
-                (seen,) = (each for each in status.ask(node)["ports"] if each["ofport"] == port)
+                (seen,) = (each for each in agent_status(node)["ports"] if each["ofport"] == port)
                 if "rate" in info:
                     assert {"tbf", "bfifo"} <= set(kinds)
                     assert kinds["bfifo"]["limit"] == info["buffer"] == seen["queue"]["limit"]

@@ -15,11 +15,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from fairq_ryu.agent import status
 from fairq_ryu.experiments.free_ports import free_port
 from mininet_topos.switch import remove_leftover
 from tests.support.capture import Capture
-from tests.support.lab import BIN, Process, end, output, until
+from tests.support.lab import BIN, Process, agent_status, end, output, until
 from tests.support.traces import traces
 
 RYU_MANAGER = BIN / "ryu-manager"
@@ -208,7 +207,7 @@ class Fabric:
     # Switches
 
     def agent(self, switch):
-        return status.ask(switch)
+        return agent_status(switch)
 
     def agent_port(self, switch, port):
         return next(each for each in self.agent(switch)["ports"] if each["ofport"] == port)

@@ -65,6 +65,11 @@ def is_open(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+def agent_status(bridge):
+    """The status of a bridge's agent, as `fairq status` reads it, however busy the machine is."""
+    return status.ask(bridge, patient(20))
+
+
 class Process:
     """A program of the project with its output in a file, ended by its process id."""
 
@@ -186,7 +191,7 @@ class Lab:
 
     def status(self):
         """The agent's status, from its socket as `fairq status` reads it."""
-        return status.ask("s1")
+        return agent_status("s1")
 
     def port_status(self):
         """The agent's status of the receiver's port."""
