@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
+from fairq_ryu import quick_start
 from fairq_ryu.config import files
 from fairq_ryu.errors import UserError
 from fairq_ryu.setting import closest
@@ -25,17 +27,16 @@ def main() -> int:
     correct.
     """
     try:
-        check(sys.argv[1:])
-        _run()
+        _run(check(sys.argv[1:]))
     except UserError as error:
         print(f"ryu-manager: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def check(arguments: Sequence[str]) -> None:
-    """Raise :class:`UserError` if a named file is missing or cannot be read, or if an application of this
-    project does not exist.
+def check(arguments: Sequence[str]) -> list[str]:
+    """The named applications of this project. Raises :class:`UserError` if one does not exist, or if a named
+    file is missing or cannot be read.
     """
     ours = [word for word in arguments if word.startswith("fairq_ryu.")]
     for file in _config_files(arguments):
@@ -49,6 +50,7 @@ def check(arguments: Sequence[str]) -> None:
     for word in ours:
         if not _is_there(word):
             raise _no_app(word)
+    return ours
 
 
 def _config_files(arguments: Sequence[str]) -> list[Path]:
@@ -75,11 +77,15 @@ def _no_app(name: str) -> UserError:
     return UserError(f"there is no application {name}", remedy)
 
 
-def _run() -> None:
+def _run(ours: Sequence[str]) -> None:
     # Importing Ryu's modules changes Python's own, so they are imported only when they are needed.
-    from oslo_config import cfg
-    from ryu import cfg as ryu_cfg
-    from ryu.cmd import manager
+    with quick_start.imports():
+        from oslo_config import cfg
+        from ryu import cfg as ryu_cfg
+        from ryu.cmd import manager
+
+        for app in ours:
+            import_module(app)
 
     try:
         manager.main()

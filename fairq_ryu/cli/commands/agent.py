@@ -7,6 +7,7 @@ import logging
 import sys
 from pathlib import Path
 
+from fairq_ryu import quick_start
 from fairq_ryu.cli.commands import options
 
 NAME = "agent"
@@ -49,12 +50,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command; returns the exit code. Raises `UserError`."""
-    from fairq_ryu.agent import agent, log_format
-    from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges
-    from fairq_ryu.agent.programs.program import ProgramLimits
-    from fairq_ryu.agent.told_scale import ToldScales
-    from fairq_ryu.config import loader
-    from fairq_ryu.controller_target import parse_target
+    with quick_start.imports():
+        from fairq_ryu.agent import agent, log_format
+        from fairq_ryu.agent.options import AgentOptions, TlsFiles, parse_bridges
+        from fairq_ryu.agent.programs.program import ProgramLimits
+        from fairq_ryu.agent.told_scale import ToldScales
+        from fairq_ryu.config import loader
+        from fairq_ryu.controller_target import parse_target
 
     settings = loader.load(args.config_file)
     configured = str(settings.value("agent", "controllers")).split()
