@@ -24,7 +24,7 @@ ALWAYS = frozenset(
     declare dirname do done du echo elif else env esac eval exec exit export false fi find for function
     grep head hostname id if kill let ln local ls mapfile mkdir mktemp mv paste printf pwd read
     readlink return rm rmdir sed seq set sh sha256sum shift sleep sort source tail tee test then
-    touch tr trap true type uname unset until wait while xargs
+    timeout touch tr trap true type uname unset until wait while xargs
     """.split()  # noqa: SIM905
 )
 
