@@ -33,6 +33,8 @@ class Result:
     job: Job
     outcome: Outcome
     exchange: Path
+    before: str = ""
+    """How the job ended before, if this is the second time."""
 
 
 _PYTHON = ".venv/bin/python"
@@ -95,9 +97,9 @@ def verdict(result: Result) -> tuple[bool, str]:
     if outcome.code or refused:
         return False, f"exit code {outcome.code}" if outcome.code else f"{len(refused)} objects refused"
     counts = re.search(r"(\d+ \w+, )*\d+ \w+(?= in \d)", outcome.last)  # of pytest
-    if counts is None:
-        return True, "passed"
-    return "passed" in counts[0], counts[0]
+    words = counts[0] if counts else "passed"
+    again = f", the second time (the first time: {result.before})" if result.before else ""
+    return "passed" in words, words + again
 
 
 def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
