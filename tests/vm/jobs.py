@@ -63,7 +63,7 @@ SHORT = [
         f"{_PYTHON} -m tests.vm.guest.load_objects /objects/* >/exchange/objects.jsonl",
         f"{_PYTHON} -m tests.vm.guest.about >/exchange/about.json",
     ),
-    _job("incast by hand", 8, "make setup", f"{_PYTHON} -m tests.vm.guest.incast", datapath="kernel"),
+    _job("incast by hand", 12, "make setup", f"{_PYTHON} -m tests.vm.guest.incast", datapath="kernel"),
 ]
 LONG = [
     *SHORT,
