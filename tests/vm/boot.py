@@ -72,11 +72,13 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
     code_file.unlink(missing_ok=True)
     (exchange / "out").mkdir(exist_ok=True)
     options = _options(how, kernel, _MEMORY_MIB)
-    # tsc=reliable: a busy emulator would make the kernel change its clock, whose code QEMU's processors then
-    # may run while it is being patched (int3 in sched_clock_cpu).
+    # The kernel patches its own code, at the end of its start (sched_clock_cpu) and when it changes its clock,
+    # and an emulated processor may meet the breakpoint that stands there meanwhile after it has gone: a panic,
+    # more often on a busy machine. So it starts with one processor, and init turns on the other;
+    # tsc=reliable: it never changes its clock.
     options += [
         "-append",
-        "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0 tsc=reliable",
+        "console=ttyS0 quiet loglevel=4 panic=-1 random.trust_cpu=on net.ifnames=0 tsc=reliable maxcpus=1",
     ]
     options += ["-serial", f"file:{console}", "-serial", "stdio"]
     for image in (root, kernel.modules):
