@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -113,11 +114,39 @@ class FairQHost(ShieldedShell, Host):
         """Set whether every segment is acknowledged at once, by all routes that there are. ``HostError`` if
         the kernel refuses.
         """
+        self._set_routes("quickack", 1 if quick else 0, "quick ACKs")
+
+    def setInitialWindow(self, segments: int) -> None:
+        """Set the congestion window with which connections begin, by all routes that there are; 0 leaves the
+        kernel's, which is 10. ``HostError`` if the kernel refuses.
+        """
+        if segments:
+            self._set_routes("initcwnd", segments, "the initial congestion window")
+
+    def setReceiveBuffer(self, size: int) -> None:
+        """Give every connection a receive buffer of ``size`` bytes, which does not grow; 0 changes nothing.
+        TCP announces about half of it. ``HostError`` if the kernel refuses.
+
+        The route's attribute ``window`` does not hold: since Linux 6.6 a connection forgets it when it has
+        seen how much memory its segments take.
+        """
+        if size:
+            self._set("tcp_rmem", f"{size}\t{size}\t{size}")
+
+    def _set_routes(self, attribute: str, value: int | str, what: str) -> None:
+        """Set an attribute of all routes that there are; 0: without it. ``HostError`` for ``what``."""
         for route in self.cmd("ip -4 route show").splitlines():
-            plain = route.replace(" quickack 1", "").strip()
-            trouble = self.cmd(f"ip route replace {plain}{' quickack 1' if quick else ''}").strip()
+            plain = re.sub(rf" {attribute} \S+", "", route).strip()
+            trouble = self.cmd(f"ip route replace {plain}{f' {attribute} {value}' if value else ''}").strip()
             if trouble:
-                raise HostError(f"{self.name}: cannot set quick ACKs: {trouble}")
+                raise HostError(f"{self.name}: cannot set {what}: {trouble}")
+
+    def setEcn(self, ecn: bool) -> None:
+        """Let every connection ask for explicit congestion notification, not only answer those that do.
+        ``HostError`` if the kernel refuses.
+        """
+        if ecn:
+            self._set("tcp_ecn", "1")
 
     def setTailLossProbe(self, probe: bool) -> None:
         """Set whether TCP sends the last segment again before its retransmission timeout. ``HostError`` if
@@ -170,10 +199,7 @@ class FairQHost(ShieldedShell, Host):
                 f"{self.name}: this kernel has no minimum retransmission timeout of {milliseconds:g} ms:"
                 " set 1 or more"
             )
-        for route in self.cmd("ip -4 route show").splitlines():
-            trouble = self.cmd(f"ip route replace {route} rto_min {-(-micro // 1000)}ms").strip()
-            if trouble:
-                raise HostError(f"{self.name}: cannot set the minimum retransmission timeout: {trouble}")
+        self._set_routes("rto_min", f"{-(-micro // 1000)}ms", "the minimum retransmission timeout")
 
     def setBuffers(self, wanted: int) -> None:
         """Let the buffers of a socket grow to ``wanted`` bytes, if the kernel's limit is lower. ``HostError``

@@ -10,12 +10,13 @@ from typing import Any
 
 from fairq_ryu.experiments.kernel_qdiscs import QDISCS, KernelQdisc
 from fairq_ryu.experiments.settings import Scenario
+from fairq_ryu.setting import Value
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """A name for ``--policy``: a policy, the settings of the scenario that it replaces, and the qdisc of its
-    shallow ports (None: a FIFO).
+    """A name for ``--policy``: a policy, the settings of the scenario and of the policy that it replaces, and
+    the qdisc of its shallow ports (None: a FIFO).
     """
 
     policy: str
@@ -24,10 +25,13 @@ class Baseline:
     qdisc: KernelQdisc | None = None
     kernel_control: bool = False
     """the hosts' congestion control must be the kernel's"""
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    buffer_times: int = 1
+    """the buffer, of that of the scenario"""
 
     def applied(self, scenario: Scenario) -> Scenario:
         """The scenario with the baseline's settings."""
-        return replace(scenario, **self.settings)
+        return replace(scenario, buffer_bytes=scenario.buffer_bytes * self.buffer_times, **self.settings)
 
 
 def _coupled(control: str, words: str) -> Baseline:
@@ -49,6 +53,30 @@ def _marking(control: str, words: str, kernel: bool = False) -> Baseline:
     )
 
 
+def _begins_with(segments: int) -> Baseline:
+    """Hosts begin with a smaller window than the kernel's 10 segments."""
+    return Baseline(
+        "droptail",
+        f"DropTail, and connections begin with {segments} segments, by the routes of every host",
+        {"initcwnd": segments},
+    )
+
+
+def _deeper(times: int) -> Baseline:
+    """A larger buffer."""
+    return Baseline("droptail", f"DropTail with {times} times the buffer", buffer_times=times)
+
+
+def _ecn(policy: str, words: str) -> Baseline:
+    """The queue marks where it would drop, and hosts ask for that; they keep their congestion control."""
+    return Baseline(
+        policy,
+        f"{words} that marks instead of dropping, and every host asks for ECN",
+        {"ecn": True},
+        parameters={"ecn": True},
+    )
+
+
 def _queue(kind: str, words: str) -> Baseline:
     """Windows as they are, and a qdisc of the kernel at every shallow port."""
     return Baseline("droptail", f"{words}, of the kernel, at the bottleneck", qdisc=QDISCS[kind])
@@ -60,6 +88,24 @@ BASELINES = {
         "DropTail, and every host has a minimum retransmission timeout of 5 ms",
         {"rto_min_ms": 5.0},
     ),
+    "droptail-iw2": _begins_with(2),
+    "droptail-iw4": _begins_with(4),
+    "droptail-clamp": Baseline(
+        "droptail",
+        "DropTail, and every connection has a receive buffer of 6,000 bytes: a window of two segments",
+        {"receive_buffer": 6000},
+    ),
+    "droptail-x2": _deeper(2),
+    "droptail-x4": _deeper(4),
+    "droptail-x16": _deeper(16),
+    "droptail-bbr": Baseline(
+        "droptail",
+        "DropTail, and every host runs BBR of the kernel",
+        {"cc": "bbr", "sender_cc": ()},
+        kernel_control=True,
+    ),
+    "red-ecn": _ecn("red", "RED"),
+    "codel-ecn": _ecn("codel", "CoDel"),
     "droptail-dctcp": Baseline(
         "droptail",
         "DropTail, and every host runs DCTCP, although nothing marks packets",

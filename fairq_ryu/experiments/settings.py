@@ -178,6 +178,22 @@ class Scenario:
     )
     sack: bool = setting("hosts use selective acknowledgements", default=True)
     timestamps: bool = setting("hosts use TCP timestamps", default=True)
+    ecn: bool = setting("hosts ask for explicit congestion notification (ECN)", default=False)
+    initcwnd: int = setting(
+        "congestion window with which every connection begins; 0: the kernel's default, which is 10",
+        unit="segments",
+        low=0,
+        high=1000,
+        default=0,
+    )
+    receive_buffer: int = setting(
+        "receive buffer of every connection, which does not grow, and of which TCP announces about half; "
+        "0: as the kernel has it",
+        unit="bytes",
+        low=0,
+        high=1 << 30,
+        default=0,
+    )
     syn: str = setting(
         "how the controller handles SYNs, unless its configuration file says so",
         choices=("copy", "hold"),

@@ -120,7 +120,7 @@ def _variant(name: str, known: Collection[str]) -> Variant:
     base, inside = matched["base"], matched["settings"]
     if base not in known:
         raise UserError(f"there is no policy {base!r}", did_you_mean(base, known))
-    plain = Variant(name, base)
+    plain = Variant(name, base, baselines.of(base).parameters)
     if inside is None:
         return plain
     there = settings_of(plain.section)
@@ -144,7 +144,7 @@ def _variant(name: str, known: Collection[str]) -> Variant:
         faults.append(UserError(f"{where}: nothing is set", f"{_EXAMPLE}; known are {', '.join(there)}"))
     if faults:
         raise all_of(faults)
-    return Variant(name, base, settings)
+    return Variant(name, base, {**plain.settings, **settings})
 
 
 def _check(variant: Variant, config: Config) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -126,6 +127,17 @@ print(peer.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\
 peer.settimeout(None)
 while True:
     peer.sendall(bytes(1 << 18))
+"""
+
+# It opens a connection, and sends 1 MB when it is told to.
+IN_STEPS = """
+import socket, sys
+peer = socket.create_connection((sys.argv[1], 5999), 10)
+print("open", flush=True)
+sys.stdin.readline()
+peer.sendall(bytes(1 << 20))
+print("sent", flush=True)
+sys.stdin.readline()
 """
 
 
@@ -351,6 +363,34 @@ def test_a_host_of_the_period_acknowledges_at_once_and_probes_no_tail(build):
     assert found == before and before[1] != "0"
     host.setQuickAcks(False)
     assert "quickack" not in host.cmd("ip -4 route show")
+
+
+def test_hosts_begin_with_a_small_window_announce_little_and_ask_for_ecn(build):
+    net = build(n=2)
+    output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
+    here, there, plain = net["h1"], net["h2"], net["r"]
+    for host in (here, there):
+        host.setInitialWindow(2)
+        host.setReceiveBuffer(6000)
+        host.setEcn(True)
+    windows = {}
+    with contextlib.ExitStack() as stack:
+        for receiver in (there, plain):
+            sink = receiver.popen([sys.executable, "-c", SINK, "5999"], stdout=subprocess.PIPE, text=True)
+            stack.callback(end, sink)
+            assert sink.stdout.readline() == "ready\n"
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+            source = here.popen([sys.executable, "-c", IN_STEPS, receiver.IP()], **pipes)
+            stack.callback(end, source)
+            assert source.stdout.readline() == "open\n"
+            opened = here.cmd(f"ss -Htino dst {receiver.IP()}")
+            assert re.search(r"\becn\b.* cwnd:2 ", opened), opened
+            print("go", file=source.stdin, flush=True)
+            assert source.stdout.readline() == "sent\n"
+            sent = here.cmd(f"ss -Htino dst {receiver.IP()}")
+            windows[receiver] = int(re.findall(r" snd_wnd:(\d+)", sent)[-1])
+    # It stays small when a receiver's buffer could grow, and another host announces what it did before.
+    assert windows[there] < 3 * 1448 < windows[plain]
 
 
 def test_a_host_with_a_rate_sends_no_faster(build):

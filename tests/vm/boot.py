@@ -72,8 +72,8 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
     code_file.unlink(missing_ok=True)
     (exchange / "out").mkdir(exist_ok=True)
     options = _options(how, kernel, _MEMORY_MIB)
-    # The kernel patches its own code, at the end of its start (sched_clock_cpu) and when it changes its clock,
-    # and an emulated processor may meet the breakpoint that stands there meanwhile after it has gone: a panic,
+    # The kernel patches its own code at the end of its start (sched_clock_cpu) and when it changes its clock.
+    # An emulated processor may meet the breakpoint that stands there meanwhile after it has gone: a panic,
     # more often on a busy machine. So it starts with one processor, and init turns on the other;
     # tsc=reliable: it never changes its clock.
     options += [

@@ -68,8 +68,11 @@ class HostTcp:
             if self._scenario.hosts == PERIOD:
                 host.setQuickAcks(True)
                 host.setTailLossProbe(False)
+            host.setEcn(self._scenario.ecn)
+            host.setInitialWindow(self._scenario.initcwnd)
             host.setRtoMin(self._scenario.rto_min_ms)
             host.setBuffers(buffers)
+            host.setReceiveBuffer(self._scenario.receive_buffer)
             cc = wanted.get(host.name, self.cc)
             if cc != self.cc:
                 host.setCongestionControl(cc)

@@ -53,6 +53,9 @@ def check(scenario: IncastScenario) -> None:
         ("udp_mbit", 0.0),
         ("host_rate_mbit", 0.0),
         ("hosts", MODERN),
+        ("ecn", False),
+        ("initcwnd", 0),
+        ("receive_buffer", 0),
     ):
         if getattr(scenario, name) != usual:
             faults.append(UserError(f"{name} is not simulated", "leave it out, or use `fairq run`"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairq_ryu.experiments import baselines, scenario
+from fairq_ryu.experiments import baselines, scenario, variants
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,31 @@ def test_the_qdiscs_of_the_kernel_have_names_of_their_own():
     }
 
 
-def test_only_the_kernel_s_dctcp_must_be_the_kernel_s():
-    assert [name for name, each in baselines.BASELINES.items() if each.kernel_control] == ["kernel-dctcp"]
+def test_controls_that_must_be_the_kernel_s():
+    found = [name for name, each in baselines.BASELINES.items() if each.kernel_control]
+    assert found == ["droptail-bbr", "kernel-dctcp"]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("droptail-iw2", "initcwnd", 2),
+        ("droptail-iw4", "initcwnd", 4),
+        ("droptail-clamp", "receive_buffer", 6000),
+        ("droptail-x2", "buffer_bytes", 250_000),
+        ("droptail-x4", "buffer_bytes", 500_000),
+        ("droptail-x16", "buffer_bytes", 2_000_000),
+        ("red-ecn", "ecn", True),
+        ("codel-ecn", "ecn", True),
+    ],
+)
+def test_what_an_operator_would_change_first(name, setting, value):
+    chosen = scenario.load("incast")
+    applied = baselines.of(name).applied(chosen).settings
+    assert {key: each for key, each in applied.items() if each != chosen.settings[key]} == {setting: value}
+
+
+@pytest.mark.parametrize("name", ["red-ecn", "codel-ecn"])
+def test_a_queue_marks_where_hosts_ask_for_it(name):
+    assert variants.read([name], [name])[0].settings == {"ecn": True}
+    assert variants.read([f"{name}[ecn=no]"], [name])[0].settings == {"ecn": False}

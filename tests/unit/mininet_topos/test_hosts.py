@@ -170,6 +170,22 @@ def test_quick_acks_are_set_in_every_route_once():
     assert [each for each in host.commands if "replace" in each] == [f"{wanted} quickack 1", wanted]
 
 
+def test_initial_windows_are_set_in_every_route_and_keep_what_it_has():
+    host = Routed()
+    host.route = "10.0.0.0/8 dev h1-eth0 scope link initcwnd 4 quickack 1"
+    host.setInitialWindow(0)
+    assert host.commands == []
+    host.setInitialWindow(2)
+    assert host.commands[-1] == "ip route replace 10.0.0.0/8 dev h1-eth0 scope link quickack 1 initcwnd 2"
+
+
+def test_a_route_that_the_kernel_refuses_is_said():
+    host = Routed()
+    host.cmd = lambda command: "Error: no.\n" if "replace" in command else f"{host.route}\n"
+    with pytest.raises(hosts.HostError, match="h1: cannot set the initial congestion window: Error: no"):
+        host.setInitialWindow(2)
+
+
 class Cards(Ends):
     """It knows the MTU of its interfaces."""
 
