@@ -21,7 +21,6 @@ FAR_QUEUE = "fairq_ryu.far_queue"
 UPLINK = "fairq_ryu.uplink"
 TARGET = "fairq_ryu.controller_target"
 TENANTS = "fairq_ryu.tenants"
-QUICK_START = "fairq_ryu.quick_start"
 BELOW = {MODEL, ERRORS, SETTING}
 RUNTIME = "fairq_ryu.ryu_compat.runtime"
 WEB_SERVER = "fairq_ryu.ryu_compat.web_server"
@@ -67,10 +66,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         | ours("cluster", "config", "control", "fabric", "metrics", "policies", "rest", "ryu_compat"),
         {"ryu"},
     ),
-    "fairq_ryu/ryu_compat": (
-        BELOW | {QUICK_START} | ours("channel", "config", "policies.base"),
-        RYU | {"oslo_config"},
-    ),
+    "fairq_ryu/ryu_compat": (BELOW | ours("channel", "config", "policies.base"), RYU | {"oslo_config"}),
     "fairq_ryu/agent": (
         {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TARGET, TENANTS}
         | ours("channel", "packet", "fabric.recovery"),
@@ -81,8 +77,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         set(),
     ),
     "fairq_ryu/cli": (
-        {ERRORS, TARGET, FAR_QUEUE, QUICK_START}
-        | ours("agent", "client", "cluster.settings", "config", "experiments"),
+        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "cluster.settings", "config", "experiments"),
         {"rich"},
     ),
     "fairq_ryu/experiments": (
