@@ -98,6 +98,12 @@ BASELINES = {
     "droptail-x2": _deeper(2),
     "droptail-x4": _deeper(4),
     "droptail-x16": _deeper(16),
+    "droptail-shared": Baseline(
+        "droptail",
+        "DropTail in a memory of 8 times the buffer, which the ports of a switch share by dynamic thresholds",
+        {"shared_buffer": True},
+        buffer_times=8,
+    ),
     "droptail-bbr": Baseline(
         "droptail",
         "DropTail, and every host runs BBR of the kernel",
@@ -114,6 +120,10 @@ BASELINES = {
     "droptail-ctrl-reno": _coupled("ctrl_reno", "Reno"),
     "droptail-ctrl-cubic": _coupled("ctrl_cubic", "CUBIC"),
     "mark-dctcp": _marking("dctcp", "DCTCP"),
+    "mark-dctcp-rto5": replace(
+        _marking("dctcp", "DCTCP with a minimum retransmission timeout of 5 ms"),
+        settings={"cc": "dctcp", "sender_cc": (), "rto_min_ms": 5.0},
+    ),
     "mark-d2tcp": _marking("d2tcp", "D2TCP"),
     "kernel-dctcp": _marking("dctcp", "DCTCP of the kernel", kernel=True),
     "ebpf-dctcp": _marking("fairq_dctcp", "DCTCP of this project, also where the kernel has its own"),

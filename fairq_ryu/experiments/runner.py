@@ -91,6 +91,7 @@ def check(
     machine.check_machine(list(dict.fromkeys(name for each in chosen for name in switch_names(each))))
     for each in chosen:
         machine.check_controls(each, variants)
+        machine.check_memory(each, variants)
         machine.check_qdiscs(each, variants, config_file)
     machine.check_directory(out)
 

@@ -144,6 +144,11 @@ class Scenario:
     buffer_bytes: int = setting(
         "buffer size of the bottleneck port", unit="bytes", low=1514, high=1 << 30, example=125_000
     )
+    shared_buffer: bool = setting(
+        "the buffer is a memory that the shallow ports of a switch share: each may hold as much as is free "
+        "(dynamic thresholds, alpha = 1); only with Open vSwitch's userspace datapath",
+        default=False,
+    )
     rtt_ms: float = setting(
         "delay added to the round trip between each sender and the receiver; 0: none",
         unit="ms",

@@ -291,16 +291,18 @@ class Testbed:
         from fairq_ryu.agent.libbpf import BpfError
         from fairq_ryu.agent.programs.taildrop import start_taildrop
 
-        limits = {
-            intf.name: int(intf.params["buffer"])
-            for switch in self._bridges
+        ports = {
+            intf.name: (int(intf.params["buffer"]), number)
+            for number, switch in enumerate(self._bridges, start=1)
             for intf in switch.intfs.values()
             if switch.datapath == "user" and getattr(intf, "shallow", False)
         }
-        if not limits:
+        if not ports:
             return
+        limits = {name: limit for name, (limit, _) in ports.items()}
+        groups = {name: number for name, (_, number) in ports.items()} if self.scenario.shared_buffer else {}
         try:
-            self._taildrop = start_taildrop(limits)
+            self._taildrop = start_taildrop(limits, groups)
         except (BpfError, OSError, UserError) as error:
             raise RunError(f"single packets cannot be dropped ({error}): set batch_loss = true") from error
 

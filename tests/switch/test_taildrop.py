@@ -64,6 +64,25 @@ def test_a_packet_that_just_fits_is_queued(port: str) -> None:
     drop.close()
 
 
+def test_ports_that_share_a_memory_hold_as_much_as_is_free() -> None:
+    """One busy port has half of the memory, two have a third each; a port of another group has its own."""
+    names = ("p1", "p2", "p3")
+    with namespace():
+        for number, name in enumerate(names, start=1):
+            make_port(number, name)
+            set_queue_limits(name, "160bit", 60_000)  # what waits, waits for minutes
+        drop = start_taildrop(dict.fromkeys(names, 30_000), {"p1": 1, "p2": 1, "p3": 2})
+        held = {}
+        for name in names:
+            send(name, 60, 1000)
+            held[name] = kernel_counters(name)["backlog"]
+            assert kernel_counters(name)["drops"] == 0
+        drop.close()
+    # A packet of 1000 bytes is let in if it and what the group holds fit into what is left of the memory.
+    assert 14_000 < held["p1"] <= 15_000 and held["p1"] == held["p3"]
+    assert held["p2"] <= (31_000 - held["p1"]) / 2 < held["p2"] + 1000
+
+
 def test_a_stale_full_queue_does_not_drop_every_packet(port: str) -> None:
     """The events that emptied it were missed. The rate is not known here: it is believed for a second."""
     drop = start_taildrop({port: 20_000})

@@ -697,8 +697,8 @@ struct fq_copy {
 struct fq_taildrop {
 	__u64 packets; /* dropped */
 	__u64 bytes;
-	__u32 limit; /* capacity of the queue, bytes */
-	__u32 pad;
+	__u32 limit; /* capacity of the queue, or of the memory that the ports of its group share, bytes */
+	__u32 group; /* of ports that share a memory; 0: its queue has its own */
 };
 
 /* What decides whether a port has room for the first window of one more flow. Bytes as in the queue, with headers. */

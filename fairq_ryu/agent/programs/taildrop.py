@@ -10,6 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from ctypes import c_uint32
+from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, load_library
@@ -21,12 +22,14 @@ from fairq_ryu.agent.tc import TcFilter
 class TailDrop(FilterProgram):
     """``taildrop.bpf.o`` at tc egress of ports, with a queue program of its own that counts their backlog."""
 
-    def __init__(self, limits: Mapping[int, int]) -> None:
-        """``limits``: by interface index, what its queue holds, bytes. The queues must be empty when their
-        ports are added. Raises :class:`UserError` where the machine cannot run eBPF programs.
+    def __init__(self, limits: Mapping[int, int], groups: Mapping[int, int] | None = None) -> None:
+        """``limits``: by interface index, what its queue holds, bytes. ``groups``: of ports that share a
+        memory, the number of those with which they do, from 1; their limit is that of the memory. The queues
+        must be empty when their ports are added. Raises :class:`UserError` where the machine cannot run eBPF
+        programs.
         """
         super().__init__(load_library())
-        self._limits = dict(limits)
+        self._limits, self._groups = dict(limits), dict(groups or {})
         self._filter = TcFilter(self._lib, TAILDROP_PRIORITY)
         self._queue = QueueProgram(self._lib, max(1, len(self._limits)))
 
@@ -49,9 +52,12 @@ class TailDrop(FilterProgram):
         """Start on one of the ports that have a limit. Raises :class:`BpfError`."""
         assert self._object is not None
         self._queue.add_port(ifindex)
-        self._counts.set(c_uint32(ifindex), layout.fq_taildrop(limit=self._limits[ifindex]))
+        self._counts.set(c_uint32(ifindex), self._start_of(ifindex))
         self._filter.attach(ifindex, self._object.program_fd("fq_taildrop"), create=True)
         self._ports.add(ifindex)
+
+    def _start_of(self, ifindex: int) -> Any:
+        return layout.fq_taildrop(limit=self._limits[ifindex], group=self._groups.get(ifindex, 0))
 
     def remove_port(self, ifindex: int) -> None:
         """Stop on a port, which may have been deleted already."""
@@ -70,13 +76,15 @@ class TailDrop(FilterProgram):
         self._queue.close()
 
 
-def start_taildrop(limits: Mapping[str, int]) -> TailDrop:
-    """Tail drop on the interfaces named, of this network namespace; ``limits`` as for :class:`TailDrop`.
+def start_taildrop(limits: Mapping[str, int], groups: Mapping[str, int] | None = None) -> TailDrop:
+    """Tail drop on the interfaces named, of this network namespace; ``limits`` and ``groups`` as for
+    :class:`TailDrop`.
 
     Raises :class:`UserError`, :class:`BpfError` or ``OSError`` (no such interface); then nothing is attached.
     """
     by_index = {socket.if_nametoindex(name): limit for name, limit in limits.items()}
-    taildrop = TailDrop(by_index)
+    sharing = {socket.if_nametoindex(name): group for name, group in (groups or {}).items()}
+    taildrop = TailDrop(by_index, sharing)
     taildrop.load()
     try:
         for ifindex in by_index:

@@ -89,6 +89,16 @@ def check_controls(scenario: Scenario, variants: Sequence[Variant]) -> None:
     )
 
 
+def check_memory(scenario: Scenario, variants: Sequence[Variant]) -> None:
+    """``UserError`` when ports are to share a memory and nothing here can do that."""
+    shared = any(each.baseline.applied(scenario).shared_buffer for each in variants)
+    if shared and (scenario.batch_loss or has_kernel_datapath()):
+        raise UserError(
+            "ports share a memory only with Open vSwitch's userspace datapath, and without batch_loss",
+            "leave shared_buffer and droptail-shared out",
+        )
+
+
 def check_qdiscs(scenario: Scenario, variants: Sequence[Variant], config_file: Path | None) -> None:
     """``UserError`` when the machine cannot make the qdiscs of the kernel that some policies have, with all
     that are missing.

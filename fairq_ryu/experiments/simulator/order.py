@@ -53,6 +53,7 @@ def check(scenario: IncastScenario) -> None:
         ("udp_mbit", 0.0),
         ("host_rate_mbit", 0.0),
         ("hosts", MODERN),
+        ("shared_buffer", False),
         ("ecn", False),
         ("initcwnd", 0),
         ("receive_buffer", 0),
