@@ -64,7 +64,8 @@ def scope_of(nodeid):
     directory, file = nodeid.split("/")[1], nodeid.split("::")[0]
     if file in BESIDE or file in ON_OWN_MACHINE:
         return file
-    scopes = {"unit": nodeid, "lint": "lint", "page": "page", "faults": "faults", "floods": "faults"}
+    # What a file's tests share is then made once, and not once in each worker.
+    scopes = {"unit": file, "lint": "lint", "page": "page", "faults": "faults", "floods": "faults"}
     return scopes.get(directory, "machine")
 
 
