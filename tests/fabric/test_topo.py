@@ -141,6 +141,12 @@ sys.stdin.readline()
 """
 
 
+def own_tcp():
+    """The routes and the settings of TCP of this machine, outside of all hosts."""
+    settings = [Path("/proc/sys/net/ipv4", name).read_text() for name in ("tcp_ecn", "tcp_rmem")]
+    return output("ip", "-4", "route", "show"), settings
+
+
 def test_traffic_has_the_rate_of_the_port(build):
     net = build(n=1, rate=40, buffer=30_000)
     output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
@@ -369,6 +375,7 @@ def test_hosts_begin_with_a_small_window_announce_little_and_ask_for_ecn(build):
     net = build(n=2)
     output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", "s1", "actions=NORMAL")
     here, there, plain = net["h1"], net["h2"], net["r"]
+    machine = own_tcp()
     for host in (here, there):
         host.setInitialWindow(2)
         host.setReceiveBuffer(6000)
@@ -391,6 +398,8 @@ def test_hosts_begin_with_a_small_window_announce_little_and_ask_for_ecn(build):
             windows[receiver] = int(re.findall(r" snd_wnd:(\d+)", sent)[-1])
     # It stays small when a receiver's buffer could grow, and another host announces what it did before.
     assert windows[there] < 3 * 1448 < windows[plain]
+    # All of it is in the hosts' network namespaces, and goes with them.
+    assert own_tcp() == machine
 
 
 def test_a_host_with_a_rate_sends_no_faster(build):

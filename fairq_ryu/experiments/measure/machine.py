@@ -235,6 +235,7 @@ def metadata(
     return {
         **origin(scenario_name, overrides, config_file, config_files),
         "variants": {each.name: {each.section: dict(each.settings)} for each in variants if each.settings},
+        "changed": {each.name: dict(found) for each in variants if (found := each.baseline.settings)},
         "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
         "mininet": _mininet_version(),
         "ryu": _package("c65ryu") or _package("ryu"),

@@ -113,7 +113,13 @@ def test_its_settings_are_recorded(tmp_path):
         "fairq[alpha=0.5]": {"fairq": {"alpha": 0.5}},
         "kernel-red[gentle=no]": {"red": {"gentle": False}},
     }
-    assert found["settings"]["fairq"]["alpha"] == 0.25
+    assert found["settings"]["fairq"]["alpha"] == 0.25 and found["changed"] == {}
+
+
+def test_what_a_baseline_changes_is_recorded():
+    found = machine.metadata("incast", {}, read("droptail-iw2", "red-ecn", "fairq"), None, [])
+    assert found["changed"] == {"droptail-iw2": {"initcwnd": 2}, "red-ecn": {"ecn": True}}
+    assert found["variants"] == {"red-ecn": {"red": {"ecn": True}}}
 
 
 def test_a_directory_has_no_character_of_a_shell():

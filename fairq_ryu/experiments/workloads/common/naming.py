@@ -1,8 +1,10 @@
-"""The names of what is compared: with its policy, each column and curve names its queue law and its TCP."""
+"""The names of what is compared: with its policy, each column and curve names its queue law and its TCP. A
+table also names what a baseline has changed: the buffer, and settings of the hosts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 TAIL_DROP = "tail drop"
@@ -21,21 +23,48 @@ def tcp(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
     return str(used or scenario.get("cc", "-"))
 
 
+def hosts(changed: Mapping[str, Any]) -> str:
+    """The settings of the hosts that a baseline has changed, without the congestion control, which `tcp`
+    names; "-": none.
+    """
+    texts = {True: "yes", False: "no"}
+    listed = [
+        f"{key} = {texts[value] if isinstance(value, bool) else value}"
+        for key, value in changed.items()
+        if key not in ("cc", "sender_cc")
+    ]
+    return ", ".join(listed) or "-"
+
+
+def buffers(policies: Sequence[Mapping[str, Any]], scenario: Mapping[str, Any]) -> list[int]:
+    """The buffers of the bottleneck under the policies, bytes, each once; that of the scenario where the
+    figures have none.
+    """
+    found = [(policy.get("queue") or {}).get("limit_bytes") for policy in policies]
+    return list(dict.fromkeys(scenario["buffer_bytes"] if each is None else each for each in found))
+
+
 def name(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
     """The policy with its queue law and its TCP, for the key of a picture."""
     return f"{policy['policy']} ({queue_law(policy)}, {tcp(policy, scenario)})"
 
 
 def rows(result: Mapping[str, Any]) -> list[list[str]]:
-    """The rows of a table that name both, for each policy that has figures."""
+    """The rows of a table that name queue law and TCP, for each policy that has figures; the buffers if a
+    qdisc of the kernel has one or if they differ, and the hosts' settings if a baseline has changed any.
+    """
     listed, scenario = result["policies"], result["scenario"]
     if all(policy["failed"] for policy in listed):
         return []
     there = [None if policy["failed"] else policy for policy in listed]
     found = [(policy or {}).get("queue") or {} for policy in there]
-    buffers = [f"{each['limit_bytes']:,}" if "limit_bytes" in each else "-" for each in found]
+    sizes = [f"{each['limit_bytes']:,}" if "limit_bytes" in each else "-" for each in found]
+    differ = len({each["limit_bytes"] for each in found if "limit_bytes" in each}) > 1
+    settings = (result.get("metadata") or {}).get("changed") or {}
+    changed = ["-" if policy is None else hosts(settings.get(policy["policy"], {})) for policy in there]
     return [
         ["queue law", *("-" if policy is None else queue_law(policy) for policy in there)],
-        *([["buffer [bytes]", *buffers]] if any(each.get("qdisc") for each in found) else []),
+        *([["buffer [bytes]", *sizes]] if differ or any(each.get("qdisc") for each in found) else []),
         ["TCP", *("-" if policy is None else tcp(policy, scenario) for policy in there)],
+        *([["hosts", *changed]] if set(changed) != {"-"} else []),
     ]

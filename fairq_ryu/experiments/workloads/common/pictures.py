@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from fairq_ryu.experiments.workloads.common.naming import name
+from fairq_ryu.experiments.workloads.common.naming import buffers, name
 
 # Okabe and Ito's colours, which readers with any colour vision can distinguish; line styles help in grey.
 _COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
@@ -146,9 +146,12 @@ def _queue(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) -> No
             depths.append(high / 1000)
             shares.append(passed / total)
         axes.plot(depths, shares, **each.curve)
-    axes.axvline(scenario["buffer_bytes"] / 1000, color="0.5", linewidth=1)
+    sizes = buffers([each.figures for each in shown], scenario)
+    for size in sizes:
+        axes.axvline(size / 1000, color="0.5", linewidth=1)
     axes.set_ylim(0, 1.01)
-    axes.set_xlabel("bottleneck queue [kB]; the line is the buffer")
+    lines = "the line is the buffer" if len(sizes) == 1 else "the lines are the buffers"
+    axes.set_xlabel(f"bottleneck queue [kB]; {lines}")
     axes.set_ylabel("share of time")
     key(axes)
 
