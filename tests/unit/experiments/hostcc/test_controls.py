@@ -127,6 +127,15 @@ def test_the_kernel_s_can_be_insisted_on(kernels: Objects) -> None:
     controls.check(["dctcp"], ["dctcp"])
 
 
+def test_bbr_is_the_kernel_s_or_refused_in_one_line(kernels: Objects) -> None:
+    with pytest.raises(UserError) as caught:
+        controls.check(["bbr"], ["bbr"])
+    (line,) = str(caught.value).splitlines()
+    assert "does not offer the congestion control 'bbr'" in line and "`modprobe tcp_bbr`" in line
+    kernels.modules = {"bbr"}
+    controls.check(["bbr"], ["bbr"])
+
+
 def test_a_control_of_another_run_is_not_used(kernels: Objects) -> None:
     kernels.available.write_text("reno cubic fairq_dctcp\n")
     with pytest.raises(UserError, match="fairq_dctcp is registered already"):

@@ -45,6 +45,7 @@ def test_every_law_that_runs_in_the_switch_alone_is_simulated(name: str):
         ("sfb", "has bins"),
         ("fq_codel", "is of the kernel"),
         ("kernel-dctcp", "is of the kernel"),
+        ("droptail-bbr", "is of the kernel"),
         ("tenants", "stands on another policy"),
     ],
 )
