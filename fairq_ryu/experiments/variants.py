@@ -35,7 +35,8 @@ class Variant:
     base: str
     """the policy or baseline in front of them"""
     settings: Mapping[str, Value] = field(default_factory=dict)
-    """those of the baseline, overridden by those in the brackets, in the types of the settings of `section`"""
+    """those of the baseline, overridden by those in the brackets; in the types of the settings of `section`
+    """
 
     @property
     def baseline(self) -> Baseline:

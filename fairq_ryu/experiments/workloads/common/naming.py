@@ -1,5 +1,5 @@
 """The names of what is compared: with its policy, each column and curve names its queue law and its TCP. A
-table also names what a baseline has changed: the buffer, and settings of the hosts.
+table also names what a baseline has changed: the buffer, and settings of the scenario.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def tcp(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
     return str(used or scenario.get("cc", "-"))
 
 
-def hosts(changed: Mapping[str, Any]) -> str:
-    """The settings of the hosts that a baseline has changed, without the congestion control, which `tcp`
+def replaced(changed: Mapping[str, Any]) -> str:
+    """The settings of the scenario that a baseline has replaced, without the congestion control, which `tcp`
     names; "-": none.
     """
     texts = {True: "yes", False: "no"}
@@ -51,7 +51,7 @@ def name(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
 
 def rows(result: Mapping[str, Any]) -> list[list[str]]:
     """The rows of a table that name queue law and TCP, for each policy that has figures; the buffers if a
-    qdisc of the kernel has one or if they differ, and the hosts' settings if a baseline has changed any.
+    qdisc of the kernel has one or if they differ, and the settings of the scenario if a baseline has replaced any.
     """
     listed, scenario = result["policies"], result["scenario"]
     if all(policy["failed"] for policy in listed):
@@ -61,10 +61,10 @@ def rows(result: Mapping[str, Any]) -> list[list[str]]:
     sizes = [f"{each['limit_bytes']:,}" if "limit_bytes" in each else "-" for each in found]
     differ = len({each["limit_bytes"] for each in found if "limit_bytes" in each}) > 1
     settings = (result.get("metadata") or {}).get("changed") or {}
-    changed = ["-" if policy is None else hosts(settings.get(policy["policy"], {})) for policy in there]
+    changed = ["-" if policy is None else replaced(settings.get(policy["policy"], {})) for policy in there]
     return [
         ["queue law", *("-" if policy is None else queue_law(policy) for policy in there)],
         *([["buffer [bytes]", *sizes]] if differ or any(each.get("qdisc") for each in found) else []),
         ["TCP", *("-" if policy is None else tcp(policy, scenario) for policy in there)],
-        *([["hosts", *changed]] if set(changed) != {"-"} else []),
+        *([["changed", *changed]] if set(changed) != {"-"} else []),
     ]

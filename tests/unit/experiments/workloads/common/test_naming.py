@@ -37,12 +37,12 @@ def test_buffers_are_named_where_they_differ() -> None:
     assert naming.buffers([TAIL], {"buffer_bytes": 7}) == [7], "an older result does not say"
 
 
-def test_what_a_baseline_changed_in_the_hosts_is_named() -> None:
+def test_what_a_baseline_has_changed_is_named() -> None:
     names = ("droptail-iw2", "red-ecn", "droptail-dctcp", "red")
     changed = {"droptail-iw2": {"initcwnd": 2}, "red-ecn": {"ecn": True}, "droptail-dctcp": {"cc": "dctcp"}}
     policies = [{**TAIL, "policy": each} for each in names]
     result = {**RESULT, "metadata": {"changed": changed}, "policies": policies}
-    assert naming.rows(result)[-1] == ["hosts", "initcwnd = 2", "ecn = yes", "-", "-"]
+    assert naming.rows(result)[-1] == ["changed", "initcwnd = 2", "ecn = yes", "-", "-"]
     assert naming.rows({**result, "policies": policies[2:]})[-1][0] == "TCP"
 
 
