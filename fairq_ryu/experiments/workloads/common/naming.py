@@ -51,7 +51,8 @@ def name(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> str:
 
 def rows(result: Mapping[str, Any]) -> list[list[str]]:
     """The rows of a table that name queue law and TCP, for each policy that has figures; the buffers if a
-    qdisc of the kernel has one or if they differ, and the settings of the scenario if a baseline has replaced any.
+    qdisc of the kernel has one or if they differ, and the settings of the scenario if a baseline has
+    replaced any.
     """
     listed, scenario = result["policies"], result["scenario"]
     if all(policy["failed"] for policy in listed):
