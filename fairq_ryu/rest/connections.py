@@ -12,7 +12,7 @@ import socket
 import struct
 from typing import Any, NamedTuple
 
-from fairq_ryu.ryu_compat.runtime import eventlet
+from fairq_ryu.ryu_compat.runtime import eventlet, hub
 
 CONNECTIONS = 256
 """Maximum number of connections."""
@@ -46,7 +46,7 @@ class Connections(eventlet.GreenPool):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         if self.free() <= 0:
             self._close_oldest(address)
-        served = super().spawn(function, connection, *args, **kwargs)
+        served = super().spawn(_serve, function, connection, *args, **kwargs)
         self._open[address] = _Waiting(sock, served, 0)
         served.link(lambda _: self._forget(address))
         return served
@@ -83,3 +83,13 @@ class Connections(eventlet.GreenPool):
             each.sock.shutdown(socket.SHUT_RDWR)
         each.served.kill()  # it may wait for its turn, and holds a place until then
         return True
+
+
+def _serve(function: Any, *args: Any, **kwargs: Any) -> None:
+    """Serve a connection until it ends or is closed.
+
+    A greenlet that an exception ends keeps its traceback, whose frames refer to the greenlet and to the
+    reply: the reply would stay until a full garbage collection, and be counted by nobody.
+    """
+    with contextlib.suppress(hub.TaskExit):
+        function(*args, **kwargs)

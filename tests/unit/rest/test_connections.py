@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import socket
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,12 +16,17 @@ from fairq_ryu.rest.connections import Connections
 MOST, UNREAD = 4, 1000
 
 
+class Reply:
+    """What a server holds while its client reads."""
+
+
 class Clients:
     """Clients of a pool whose servers wait for ever."""
 
     def __init__(self) -> None:
         self.pool = Connections(MOST, UNREAD)
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self.replies: list[weakref.ref[Reply]] = []
 
     def connect(self) -> int:
         """Another one; its number is its address."""
@@ -31,6 +38,8 @@ class Clients:
         return number
 
     def _serve(self, connection: Any) -> None:
+        reply = Reply()
+        self.replies.append(weakref.ref(reply))
         eventlet.sleep(3600)
 
     def is_closed(self, number: int) -> bool:
@@ -98,3 +107,16 @@ def test_one_reply_may_be_longer_than_the_bound(clients):
     number = clients.connect()
     clients.pool.sends(number, 10 * UNREAD)
     assert clients.closed() == []
+
+
+def test_the_reply_of_a_connection_that_is_closed_is_freed_without_the_garbage_collector(clients):
+    first, second = clients.connect(), clients.connect()
+    eventlet.sleep(0)  # both are served now
+    gc.disable()
+    try:
+        for each in (first, second):
+            clients.pool.sends(each, UNREAD)
+        assert clients.closed() == [first]
+        assert [reply() is None for reply in clients.replies] == [True, False]
+    finally:
+        gc.enable()
