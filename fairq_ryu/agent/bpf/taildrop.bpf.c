@@ -35,7 +35,8 @@ struct shared {
 	__u32 pad;
 };
 
-static long add_queue(void *map, const __u32 *ifindex, const struct fq_taildrop *port, struct shared *shared)
+static long add_queue(void *map, const __u32 *ifindex, const struct fq_taildrop *port,
+		      struct shared *shared)
 {
 	__u32 key = *ifindex;
 
@@ -46,7 +47,8 @@ static long add_queue(void *map, const __u32 *ifindex, const struct fq_taildrop 
 }
 
 /* Whether a packet may enter the queue of a port that shares its memory. */
-static __always_inline int has_room_of_group(const struct fq_taildrop *port, __u32 ifindex, __u32 len)
+static __always_inline int has_room_of_group(const struct fq_taildrop *port, __u32 ifindex,
+					     __u32 len)
 {
 	struct shared shared = {.now = bpf_ktime_get_ns(), .group = port->group};
 
@@ -54,7 +56,8 @@ static __always_inline int has_room_of_group(const struct fq_taildrop *port, __u
 	return queue_backlog(ifindex, shared.now) + len + shared.held <= port->limit;
 }
 
-static __always_inline int has_room(const struct fq_taildrop *port, __u32 ifindex, __u32 backlog, __u32 len)
+static __always_inline int has_room(const struct fq_taildrop *port, __u32 ifindex, __u32 backlog,
+				    __u32 len)
 {
 	return backlog + len <= port->limit ||
 	       queue_backlog(ifindex, bpf_ktime_get_ns()) + len <= port->limit;
@@ -69,7 +72,8 @@ int fq_taildrop(struct __sk_buff *skb)
 
 	if (!port || !queue)
 		return TC_ACT_UNSPEC;
-	if (port->group ? has_room_of_group(port, ifindex, len) : has_room(port, ifindex, queue->backlog, len))
+	if (port->group ? has_room_of_group(port, ifindex, len)
+			: has_room(port, ifindex, queue->backlog, len))
 		return TC_ACT_UNSPEC;
 	__sync_fetch_and_add(&port->packets, wire_segments(skb));
 	__sync_fetch_and_add(&port->bytes, len);
