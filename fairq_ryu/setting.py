@@ -15,6 +15,11 @@ _EXAMPLES = {
 }
 
 
+def value_text(value: object) -> str:
+    """A value as a user writes it."""
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """One setting. ``minimum`` and ``maximum`` are inclusive; ``choices`` limits a text, and

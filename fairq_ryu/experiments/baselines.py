@@ -26,8 +26,9 @@ class Baseline:
     kernel_control: bool = False
     """the hosts' congestion control must be the kernel's"""
     parameters: Mapping[str, Value] = field(default_factory=dict)
+    """the settings of the policy"""
     buffer_times: int = 1
-    """the buffer, of that of the scenario"""
+    """how many times the scenario's buffer the buffer is"""
 
     def applied(self, scenario: Scenario) -> Scenario:
         """The scenario with the baseline's settings."""

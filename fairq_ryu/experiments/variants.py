@@ -20,7 +20,7 @@ from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments import baselines
 from fairq_ryu.experiments.baselines import Baseline
 from fairq_ryu.policies import choice
-from fairq_ryu.setting import Value, did_you_mean, read_value
+from fairq_ryu.setting import Value, did_you_mean, read_value, value_text
 
 _FORM = re.compile(r"(?P<base>[^\[\]]*?)\s*(?:\[(?P<settings>[^\[\]]*)\])?")
 _EXAMPLE = "write for example fairq[alpha=0.5]"
@@ -62,14 +62,10 @@ class Variant:
         """Write its settings as a configuration file into a directory; None: it has none."""
         if not self.settings:
             return None
-        lines = [f"{name} = {_text(value)}\n" for name, value in self.settings.items()]
+        lines = [f"{name} = {value_text(value)}\n" for name, value in self.settings.items()]
         path = directory / "variant.conf"
         path.write_text(f"[{self.section}]\n{''.join(lines)}")
         return path
-
-
-def _text(value: Value) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def split(text: str) -> list[str]:

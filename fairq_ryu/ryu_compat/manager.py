@@ -6,7 +6,6 @@ this in place of Ryu's script; everything else is Ryu's.
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -77,9 +76,6 @@ def _no_app(name: str) -> UserError:
 
 
 def _run() -> None:
-    # The garbage collector would look again and again at what is imported, which stays: a sixth of the time
-    # to start. Controllers of this project set its pace anew (apps/garbage.py).
-    gc.set_threshold(100_000)
     # Importing Ryu's modules changes Python's own, so they are imported only when they are needed.
     from oslo_config import cfg
     from ryu import cfg as ryu_cfg

@@ -396,7 +396,7 @@ def test_hosts_begin_with_a_small_window_announce_little_and_ask_for_ecn(build):
             assert source.stdout.readline() == "sent\n"
             sent = here.cmd(f"ss -Htino dst {receiver.IP()}")
             windows[receiver] = int(re.findall(r" snd_wnd:(\d+)", sent)[-1])
-    # It stays small when a receiver's buffer could grow, and another host announces what it did before.
+    # It stays small while much is sent, and a host with the kernel's buffers announces more.
     assert windows[there] < 3 * 1448 < windows[plain]
     # All of it is in the hosts' network namespaces, and goes with them.
     assert own_tcp() == machine

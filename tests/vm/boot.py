@@ -28,6 +28,8 @@ class Outcome:
     code: int | None
     """The script's exit code; None: the machine ended or was ended before the script."""
     seconds: float
+    started: bool
+    """Whether the machine came to the script."""
     last: str
     """The last line that the script printed."""
     console: str
@@ -106,8 +108,10 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
             machine.kill()
             machine.wait()
     said = console.read_text(errors="replace") if console.exists() else ""
+    started = (exchange / "started").exists()
     code = int(code_file.read_text()) if code_file.exists() else None
-    return Outcome(code, time.monotonic() - begun, last, "\n".join(said.splitlines()[-_LAST_LINES:]))
+    took, shown = time.monotonic() - begun, said.splitlines()[-_LAST_LINES:]
+    return Outcome(code, took, started, last, "\n".join(shown))
 
 
 def check() -> None:

@@ -33,8 +33,8 @@ class Result:
     job: Job
     outcome: Outcome
     exchange: Path
-    before: str = ""
-    """How the job ended before, if this is the second time."""
+    starts: int = 1
+    """How often the machine was started until it came to the script."""
 
 
 _PYTHON = ".venv/bin/python"
@@ -98,7 +98,7 @@ def verdict(result: Result) -> tuple[bool, str]:
         return False, f"exit code {outcome.code}" if outcome.code else f"{len(refused)} objects refused"
     counts = re.search(r"(\d+ \w+, )*\d+ \w+(?= in \d)", outcome.last)  # of pytest
     words = counts[0] if counts else "passed"
-    again = f", the second time (the first time: {result.before})" if result.before else ""
+    again = f", at start {result.starts} of the machine" if result.starts > 1 else ""
     return "passed" in words, words + again
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 from ctypes import c_uint32
-from typing import Any
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, load_library
@@ -52,12 +51,10 @@ class TailDrop(FilterProgram):
         """Start on one of the ports that have a limit. Raises :class:`BpfError`."""
         assert self._object is not None
         self._queue.add_port(ifindex)
-        self._counts.set(c_uint32(ifindex), self._start_of(ifindex))
+        start = layout.fq_taildrop(limit=self._limits[ifindex], group=self._groups.get(ifindex, 0))
+        self._counts.set(c_uint32(ifindex), start)
         self._filter.attach(ifindex, self._object.program_fd("fq_taildrop"), create=True)
         self._ports.add(ifindex)
-
-    def _start_of(self, ifindex: int) -> Any:
-        return layout.fq_taildrop(limit=self._limits[ifindex], group=self._groups.get(ifindex, 0))
 
     def remove_port(self, ifindex: int) -> None:
         """Stop on a port, which may have been deleted already."""

@@ -37,7 +37,7 @@ from fairq_ryu.experiments.papers import expression
 from fairq_ryu.experiments.papers.expression import Expression
 from fairq_ryu.experiments.scenario import STORED
 from fairq_ryu.experiments.simulator import order, program
-from fairq_ryu.setting import did_you_mean
+from fairq_ryu.setting import did_you_mean, value_text
 
 FOLDER = STORED / "papers"
 _ORDER = ("fairq", "ipccc", "iqm", "sed", "afcd", "ctrltcp")
@@ -139,14 +139,9 @@ def _experiment(found: Mapping[str, Any], changed: Mapping[str, Any], place: int
         policies=tuple(changed.get("policies", found["policies"])),
         repeat=changed.get("repeat", found["repeat"]),
         seconds=changed.get("seconds", found["seconds"]),
-        set={key: _text(value) for key, value in given.items()},
+        set={key: value_text(value) for key, value in given.items()},
         claims=tuple(Claim(**{"id": found["id"], **each}) for each in found.get("claim", ())),
         place=place,
         simulated=simulated,
         ack_every=found.get("ack_every", order.ACK_EVERY),
     )
-
-
-def _text(value: Any) -> str:
-    """As after --set."""
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

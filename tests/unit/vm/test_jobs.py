@@ -11,31 +11,28 @@ from tests.vm.boot import Outcome
 from tests.vm.machines import MACHINES
 
 
-def result(exchange: Path, code: int | None, last: str, before: str = "") -> jobs.Result:
-    return jobs.Result(
-        MACHINES["debian12"], "6.1.0", jobs.SHORT[0], Outcome(code, 1.0, last, ""), exchange, before
-    )
+def result(exchange: Path, code: int | None, last: str, starts: int = 1) -> jobs.Result:
+    outcome = Outcome(code, 1.0, code is not None, last, "")
+    return jobs.Result(MACHINES["debian12"], "6.1.0", jobs.SHORT[0], outcome, exchange, starts)
 
 
 @pytest.mark.parametrize(
-    ("code", "last", "before", "verdict"),
+    ("code", "last", "starts", "verdict"),
     [
-        (0, "incast: 48 mice", "", (True, "passed")),
-        (0, "33 passed, 1 skipped in 5.20s", "", (True, "33 passed, 1 skipped")),
-        (1, "1 failed, 33 passed in 5.20s", "", (False, "exit code 1")),
-        (None, "", "", (False, "the machine ended without a result")),
-        (0, "", "exit code 1", (True, "passed, the second time (the first time: exit code 1)")),
+        (0, "incast: 48 mice", 1, (True, "passed")),
+        (0, "33 passed, 1 skipped in 5.20s", 1, (True, "33 passed, 1 skipped")),
+        (1, "1 failed, 33 passed in 5.20s", 1, (False, "exit code 1")),
+        (None, "", 2, (False, "the machine ended without a result")),
+        (0, "", 2, (True, "passed, at start 2 of the machine")),
     ],
 )
 def test_the_verdict(
-    tmp_path: Path, code: int | None, last: str, before: str, verdict: tuple[bool, str]
+    tmp_path: Path, code: int | None, last: str, starts: int, verdict: tuple[bool, str]
 ) -> None:
-    assert jobs.verdict(result(tmp_path, code, last, before)) == verdict
+    assert jobs.verdict(result(tmp_path, code, last, starts)) == verdict
 
 
-def test_the_summary_counts_and_keeps_what_failed_first(tmp_path: Path) -> None:
-    text, _, passed = jobs.summary(
-        [result(tmp_path, 0, "", "exit code 1"), result(tmp_path, 2, "")], "2026-01-01"
-    )
-    assert "the first time: exit code 1" in text and "virtual machines: 1 passed, 1 failed" in text
+def test_the_summary_counts_and_says_what_was_started_again(tmp_path: Path) -> None:
+    text, _, passed = jobs.summary([result(tmp_path, 0, "", 2), result(tmp_path, 2, "")], "2026-01-01")
+    assert "passed, at start 2 of the machine" in text and "virtual machines: 1 passed, 1 failed" in text
     assert not passed

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fairq_ryu.setting import value_text
+
 TAIL_DROP = "tail drop"
 
 
@@ -27,12 +29,8 @@ def replaced(changed: Mapping[str, Any]) -> str:
     """The settings of the scenario that a baseline has replaced, without the congestion control, which `tcp`
     names; "-": none.
     """
-    texts = {True: "yes", False: "no"}
-    listed = [
-        f"{key} = {texts[value] if isinstance(value, bool) else value}"
-        for key, value in changed.items()
-        if key not in ("cc", "sender_cc")
-    ]
+    told = ("cc", "sender_cc")
+    listed = [f"{key} = {value_text(value)}" for key, value in changed.items() if key not in told]
     return ", ".join(listed) or "-"
 
 
