@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.vm import jobs
+from tests.vm import boot, jobs
+from tests.vm.__main__ import Bench
 from tests.vm.boot import Outcome
+from tests.vm.kernels import Kernel
 from tests.vm.machines import MACHINES
 
 
@@ -36,3 +38,26 @@ def test_the_summary_counts_and_says_what_was_started_again(tmp_path: Path) -> N
     text, _, passed = jobs.summary([result(tmp_path, 0, "", 2), result(tmp_path, 2, "")], "2026-01-01")
     assert "passed, at start 2 of the machine" in text and "virtual machines: 1 passed, 1 failed" in text
     assert not passed
+
+
+def test_only_a_machine_that_does_not_come_to_the_script_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = MACHINES["debian12"]
+    bench = Bench([machine], tmp_path, "0" * 40)
+    bench.kernels[machine.name] = Kernel("6.1.0", tmp_path, tmp_path, tmp_path)
+    panic, failed, passed = (
+        Outcome(code, 1.0, started, "", "") for code, started in ((None, False), (1, True), (0, True))
+    )
+    hangs = Outcome(None, 1.0, True, "", "")
+    for outcomes, starts in (
+        ([panic, passed], 2),
+        ([panic, panic], 2),
+        ([failed], 1),
+        ([hangs], 1),
+        ([passed], 1),
+    ):
+        left = list(outcomes)
+        monkeypatch.setattr(boot, "boot", lambda *_, left=left: left.pop(0))
+        found = bench.run(machine, jobs.SHORT[0], "tcg")
+        assert (found.outcome, found.starts, left) == (outcomes[-1], starts, [])
