@@ -308,6 +308,14 @@ class Site:
 
     # What a fault may not leave behind
 
+    def lasting(self) -> Counter[str]:
+        """What every one of some inventories has: it opens some for a moment, to read a qdisc."""
+        found = self.inventory()
+        for _ in range(5):
+            time.sleep(0.1)
+            found &= self.inventory()
+        return found
+
     def inventory(self) -> Counter[str]:
         """Programs, descriptors, queueing disciplines, filters, records and files of this site."""
         found: Counter[str] = Counter()

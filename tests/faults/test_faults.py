@@ -67,7 +67,7 @@ else:
 def make(site: Site, fault: Fault) -> float:
     """Make the fault in the middle of traffic. How long normal control took to come back, seconds."""
     site.see_bpf()
-    before, resets = site.inventory(), site.resets()
+    before, resets = site.lasting(), site.resets()
     with site.load() as load:
         site.wait_until_governed(load)
         volleys = load.done.copy()

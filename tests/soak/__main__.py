@@ -58,9 +58,8 @@ class Soak:
             before = None
             while self._now() < self.seconds and not self.found.wrong:
                 self._session()
-                inventory = self.site.inventory()
                 if before is None and self._now() >= judge.WARM_UP * self.seconds:
-                    before = inventory
+                    before = self.site.lasting()
             if before is not None and not until(lambda: self.site.inventory() == before):
                 self.found.wrong.append(f"left over: {self.site.differs(before)}")
             if self._recount.missed:
