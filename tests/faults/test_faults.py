@@ -75,7 +75,7 @@ def make(site: Site, fault: Fault) -> float:
         limit = lambda: LEASE + load.timeout()  # noqa: E731
         unruled = Unruled(site, load)
         if fault.windows is Windows.OPEN:
-            looks.enter_context(unruled)
+            looks.enter_context(unruled.looking())
         fault.begin(site, load)
         if fault.forwarding is Forwarding.CONTINUES:
             then = load.acknowledged()

@@ -1,13 +1,16 @@
-"""How long a flow is throttled by a window that nobody stands behind any more."""
+"""How long a flow is slowed down by a window that no law stands behind any more."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from fairq_ryu.errors import UserError
+from tests.faults.site import has_law
 
 if TYPE_CHECKING:
     from tests.faults.load import Load
@@ -17,26 +20,26 @@ _STEP = 0.05
 
 
 class Unruled:
-    """Looks while it is entered. ``longest``: for how long at most data was acknowledged, an elephant had a
-    lowered window, and the agent had no law at the port, seconds. Time in which no data passes does not
-    count: an old window slows nothing then. An agent that does not answer has no law.
+    """``longest``: the longest time in which data was acknowledged, an elephant had a lowered window, and the
+    agent had no law at the port, seconds. Time in which no data passes does not count: a window slows nothing
+    down then. An agent that does not answer has no law.
     """
 
     def __init__(self, site: Site, load: Load) -> None:
         self.longest = 0.0
         self._site, self._load = site, load
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="unruled", daemon=True)
 
-    def __enter__(self) -> Unruled:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._end.set()
-        self._thread.join()
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        """Look meanwhile. At the end it raises what a look has raised."""
+        with ThreadPoolExecutor(1) as pool:
+            looks = pool.submit(self._look)
+            try:
+                yield
+            finally:
+                self._end.set()
+        looks.result()
 
     def _look(self) -> None:
         passed, before, at = 0.0, sum(self._load.acknowledged()), time.monotonic()
@@ -51,7 +54,6 @@ class Unruled:
 
     def _has_law(self) -> bool:
         try:
-            rule = self._site.port_status()["rule"]
+            return has_law(self._site.port_status())
         except (UserError, LookupError):
             return False
-        return bool(rule and "law" in rule)
