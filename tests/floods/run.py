@@ -103,7 +103,7 @@ def kept_alone(flooded: FloodSite, flood: Flood, lengths: Lengths) -> float:
     """What flows keep of their rate beside the same flood when Open vSwitch forwards alone, without agent and
     controller (and so without windows): that much the machine and the switch can do.
     """
-    with flooded.site.alone(), flooded.site.load() as load:
+    with flooded.alone(), flooded.site.load() as load:
         assert until(lambda: load.done["mouse"] > 0), load.faults
         flooded.flows = load.elephants()
         count = _counted(flood, load)

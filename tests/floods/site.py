@@ -83,9 +83,20 @@ class FloodSite:
         self.site = site
         hosts = site.net.hosts
         self._attacker, self._helper, self._receiver = hosts[SENDERS], hosts[SENDERS + 1], hosts[-1]
-        self._attacker.cmd(f"ping -c 3 -i 0.2 {self._helper.IP()}")  # so that the controller knows both
+        self._introduce()
         self.flows: list[tuple[str, int]] = []
         """Address and port of each elephant."""
+
+    def _introduce(self) -> None:
+        """Make attacker and helper known to the controller."""
+        self._attacker.cmd(f"ping -c 3 -i 0.2 {self._helper.IP()}")
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """See :meth:`tests.faults.site.Site.alone`."""
+        with self.site.alone():
+            yield
+        self._introduce()
 
     @property
     def attacker(self) -> End:
