@@ -10,12 +10,12 @@ from fairq_ryu.agent import layout
 from fairq_ryu.config.loader import Config
 from fairq_ryu.laws.rsed.policy import Rsed
 from fairq_ryu.laws.sed import SedLaw
+from fairq_ryu.laws.sed.allocation import base_window
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.laws.sed.port import SedPort
 from fairq_ryu.laws.sed.settings import deadline_settings
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, QueueSample
 from fairq_ryu.policies import base
-from fairq_ryu.policies.parts.allocation import base_window
 from tests.support.fakes import info
 from tests.support.host_laws import LIMIT, RATE, FedPort, HostLaw, in_force
 from tests.support.laws import parameters

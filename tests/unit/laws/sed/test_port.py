@@ -14,6 +14,7 @@ from fairq_ryu.laws.rsed.policy import Rsed
 from fairq_ryu.laws.sed import port as sed_port
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.laws.sed.port import SedPort
+from fairq_ryu.laws.sed.rtt import MeanRtt
 from fairq_ryu.laws.sed.settings import SedParameters
 from fairq_ryu.model import (
     NO_WINDOWS,
@@ -30,7 +31,6 @@ from fairq_ryu.policies import base
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.layered_port import LayeredPort
-from fairq_ryu.policies.parts.rtt import MeanRtt
 from tests.support.fakes import info
 from tests.support.laws import parameters
 
