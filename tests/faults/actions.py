@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400
 _STOPPED_S = 5.0
-_MANY, _SHORT_MANY = 1000, 100
+_MANY = 1000
 _FEW_FLOWS, _MORE_FLOWS = 1024, 1500
 DATABASE, SWITCH = "ovsdb-server", "ovs-vswitchd"
 
@@ -48,9 +47,8 @@ def continue_controller(site: Site, load: Load) -> None:
 
 
 def restart_controller_of_many(site: Site, load: Load) -> None:
-    number = _MANY if os.environ.get("FAIRQ_FAULT_ROUNDS") else _SHORT_MANY
-    load.park(number)
-    site.wait(lambda: load.parked == number, 60)
+    load.park(_MANY)
+    site.wait(lambda: load.parked == _MANY, 60)
     site.controller.end()
     site.start_controller()
 

@@ -170,6 +170,23 @@ class Site:
             "max_backoff=1000",
         )
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Meanwhile the bridge forwards by itself, without agent and controller."""
+        assert self.agent.end() == 0, self.agent.text
+        assert self.controller.end() == 0, self.controller.text
+        output("ovs-vsctl", "del-controller", BRIDGE)
+        output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
+        output("ovs-ofctl", "-O", "OpenFlow13", "add-flow", BRIDGE, "actions=NORMAL")
+        try:
+            yield
+        finally:
+            output("ovs-ofctl", "-O", "OpenFlow13", "del-flows", BRIDGE)
+            self.start_controller()
+            self.start_agent()
+            self.connect_bridge()
+        assert until(self._is_settled), self.logs()
+
     def _is_settled(self) -> bool:
         try:
             roles = {port["port"]: port["role"] for port in self.rest("ports")["ports"]}

@@ -16,6 +16,7 @@ import pytest
 from mininet_topos.patience import patient
 from tests.faults.site import LEASE, Site, made_site
 from tests.faults.table import FAULTS, Fault, Forwarding, Windows
+from tests.faults.unruled import Unruled
 from tests.support.kept import Kept
 from tests.support.lab import until
 from tests.support.traces import processes
@@ -68,18 +69,21 @@ def make(site: Site, fault: Fault) -> float:
     """Make the fault in the middle of traffic. How long normal control took to come back, seconds."""
     site.see_bpf()
     before, resets = site.lasting(), site.resets()
-    with site.load() as load:
+    with site.load() as load, contextlib.ExitStack() as looks:
         site.wait_until_governed(load)
         volleys = load.done.copy()
+        limit = lambda: LEASE + load.timeout()  # noqa: E731
+        unruled = Unruled(site, load)
+        if fault.windows is Windows.OPEN:
+            looks.enter_context(unruled)
         fault.begin(site, load)
         if fault.forwarding is Forwarding.CONTINUES:
             then = load.acknowledged()
             passes = lambda: all(now > old for now, old in zip(load.acknowledged(), then, strict=True))  # noqa: E731
             assert until(passes), f"no data passes\n{site.explained(load)}"
         if fault.windows is Windows.END:
-            limit = LEASE + load.timeout()
-            free = site.within(lambda: site.is_free(load), limit)
-            assert free is not None, f"windows are lowered after {limit:.1f} s\n{site.explained(load)}"
+            free = site.within(lambda: site.is_free(load), limit())
+            assert free is not None, f"windows are lowered after {limit():.1f} s\n{site.explained(load)}"
         elif fault.windows is Windows.STAY:
             time.sleep(patient(LEASE))  # no rule lives longer by itself
             site.see_bpf()
@@ -88,6 +92,8 @@ def make(site: Site, fault: Fault) -> float:
         fault.end(site, load)
         took = site.within(site.governs(load), BACK)
         assert took is not None, f"no normal control after {BACK:g} s\n{site.explained(load)}"
+        looks.close()
+        assert unruled.longest <= patient(limit()), f"lowered without a law for {unruled.longest:.1f} s"
         assert until(lambda: fault.ended(site, load)), f"afterwards\n{site.explained(load)}"
         assert until(lambda: all(load.done[kind] > volleys[kind] for kind in ("mouse", "deadline flow")))
         assert load.finish() == [], site.logs()

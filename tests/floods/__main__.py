@@ -1,7 +1,8 @@
 """``python -m tests.floods``: every flood of the table, and what the flows keep of their rate beside it.
 
-Prints a row for each flood, and ends with 1 if something does not hold: the median of the rate that flows
-keep is less than 0.90, windows were not lowered all the time, or what tests/floods/run.py asserts.
+Prints a row for each flood, with what the flows keep beside the same flood when Open vSwitch forwards alone.
+Ends with 1 if something does not hold: the median of the rate that flows keep is less than 0.90, windows
+were not lowered all the time, or what tests/floods/run.py asserts.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 
-from tests.floods.run import LONG, Measured, make
+from tests.floods.run import LONG, Measured, kept_alone, make
 from tests.floods.site import made_flood_site
 from tests.floods.table import FLOODS, Flood
 from tests.support.traces import mark_processes
 
 WANTED = 0.90
 _HEAD = (
-    "flood", "sent a second", "the flows keep", "windows lowered", "slowest answer, ms", "memory, MB",
-    "most kept, and bound",
+    "flood", "sent a second", "the flows keep", "Open vSwitch alone", "windows lowered",
+    "slowest answer, ms", "memory, MB", "most kept, and bound",
 )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"no such flood: {', '.join(unknown)}; there are {', '.join(f.name for f in FLOODS)}")
     mark_processes()
     found: dict[str, list[Measured]] = defaultdict(list)
+    alone: dict[str, list[float]] = defaultdict(list)
     with made_flood_site() as site:
         for number in range(options.rounds):
             for flood in chosen:
@@ -42,9 +44,11 @@ def main(arguments: Sequence[str]) -> int:
                     f"round {number + 1} of {options.rounds}: {flood.name} ...", file=sys.stderr, flush=True
                 )
                 found[flood.name].append(make(site, flood, LONG))
+                if flood.of_frames:
+                    alone[flood.name].append(kept_alone(site, flood, LONG))
     print("\n".join(f"| {' | '.join(row)} |" for row in (_HEAD, ["---"] * len(_HEAD))))
     for flood in chosen:
-        print(f"| {' | '.join(_row(flood, found[flood.name]))} |")
+        print(f"| {' | '.join(_row(flood, found[flood.name], alone[flood.name]))} |")
     poor = [name for name, each in found.items() if statistics.median(one.kept for one in each) < WANTED]
     if poor:
         print(f"less than {WANTED:.2f} of their rate: {', '.join(poor)}", file=sys.stderr)
@@ -54,12 +58,12 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if poor or free else 0
 
 
-def _row(flood: Flood, found: Sequence[Measured]) -> list[str]:
-    kept = [each.kept for each in found]
+def _row(flood: Flood, found: Sequence[Measured], alone: Sequence[float]) -> list[str]:
     return [
         flood.name,
         f"{statistics.median(each.sent for each in found):,.0f}",
-        f"{statistics.median(kept):.2f} ({min(kept):.2f} to {max(kept):.2f})",
+        _range([each.kept for each in found]),
+        _range(alone) if alone else "-",
         f"{min(each.windows for each in found):.2f}",
         " and ".join(f"{max(each.slowest[n] for each in found) * 1e3:.0f}" for n in (0, 1)),
         " and ".join(f"{max(each.memory[n] for each in found):+.0f}" for n in (0, 1)),
@@ -68,6 +72,10 @@ def _row(flood: Flood, found: Sequence[Measured]) -> list[str]:
             for name, (_, bound) in found[0].bounds.items()
         ),
     ]
+
+
+def _range(kept: Sequence[float]) -> str:
+    return f"{statistics.median(kept):.2f} ({min(kept):.2f} to {max(kept):.2f})"
 
 
 if __name__ == "__main__":

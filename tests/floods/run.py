@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fairq_ryu.errors import UserError
 from mininet_topos.patience import patient
+from tests.faults.load import Load
 from tests.faults.site import RATE
 from tests.floods.frames import SIZE
 from tests.floods.site import FloodSite
@@ -56,8 +57,8 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
     with site.load() as load:
         site.wait_until_governed(load)
         flooded.flows = load.elephants()
-        count = (lambda: load.arrived) if flood.to_receiver else (lambda: sum(load.acknowledged()))
-        before = _rate(count, lengths.without)
+        count = _counted(flood, load)
+        before = _rate(count, patient(lengths.without))
         memory = flooded.memory()
         running = flood.make(flooded, lengths.flood)
         time.sleep(max(0.0, running.begin - time.monotonic()))
@@ -74,7 +75,7 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
             bounds = dict(flood.bounds(flooded))
             sent = running.wait()
         most = tuple(map(max, most, flooded.memory()))
-        after = _rate(count, lengths.without)
+        after = _rate(count, patient(lengths.without))
         assert answers.failed == [], f"no answer: {answers.failed}\n{site.explained(load)}"
         assert answers.controller and answers.agent
         over = {name: pair for name, pair in bounds.items() if not pair[0] <= pair[1]}
@@ -88,9 +89,8 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
     if flood.config:
         assert site.agent.end() == 0, site.agent.text
         site.start_agent()
-    left = 1 - sent * SIZE * 8e-6 / RATE if flood.to_receiver else 1.0
     return Measured(
-        kept=during / ((before + after) / 2 * left),
+        kept=_kept(flood, sent, before, during, after),
         sent=sent,
         slowest=(max(answers.controller), max(answers.agent)),
         memory=(most[0] - memory[0], most[1] - memory[1]),
@@ -99,10 +99,38 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
     )
 
 
+def kept_alone(flooded: FloodSite, flood: Flood, lengths: Lengths) -> float:
+    """What flows keep of their rate beside the same flood when Open vSwitch forwards alone, without agent and
+    controller (and so without windows): that much the machine and the switch can do.
+    """
+    with flooded.site.alone(), flooded.site.load() as load:
+        assert until(lambda: load.done["mouse"] > 0), load.faults
+        flooded.flows = load.elephants()
+        count = _counted(flood, load)
+        before = _rate(count, patient(lengths.without))
+        running = flood.make(flooded, lengths.flood)
+        time.sleep(max(0.0, running.begin - time.monotonic()))
+        during = _rate(count, lengths.flood)
+        sent = running.wait()
+        after = _rate(count, patient(lengths.without))
+        assert load.finish() == [], load.faults
+    return _kept(flood, sent, before, during, after)
+
+
+def _counted(flood: Flood, load: Load) -> Callable[[], int]:
+    """The bytes that a rate is of."""
+    return (lambda: load.arrived) if flood.to_receiver else (lambda: sum(load.acknowledged()))
+
+
+def _kept(flood: Flood, sent: float, before: float, during: float, after: float) -> float:
+    left = 1 - sent * SIZE * 8e-6 / RATE if flood.to_receiver else 1.0
+    return during / ((before + after) / 2 * left)
+
+
 def _rate(count: Callable[[], int], seconds: float) -> float:
     """Bytes a second."""
     began, first = time.monotonic(), count()
-    time.sleep(patient(seconds))
+    time.sleep(seconds)
     return (count() - first) / (time.monotonic() - began)
 
 

@@ -34,6 +34,8 @@ class Flood:
     """Entries of the agent's map are removed under it."""
     to_receiver: bool = False
     """It passes the port of the flows, and takes a part of its rate."""
+    of_frames: bool = True
+    """It is made of frames, and so there can be one without a controller."""
 
 
 FLOODS = [
@@ -84,5 +86,6 @@ FLOODS = [
         "256 connections, 16 MiB of replies, 16 streams of 1 MiB",
         makers.silent_readers,
         makers.readers_are_bounded,
+        of_frames=False,
     ),
 ]
