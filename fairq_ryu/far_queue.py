@@ -80,6 +80,14 @@ def is_far(number: int) -> bool:
     return FAR <= number < 2 * FAR
 
 
+def room(limit: int) -> int:
+    """The bytes for which a law may count on a far queue's buffer of ``limit`` bytes: an eighth less. Into
+    the queue above goes more than what is counted here, such as answers to handshakes, and what is on its way
+    while windows shrink.
+    """
+    return limit - limit // 8
+
+
 def far_name(port: str) -> str:
     """The name of a far queue: that of its port with a suffix. Of a name of more than 11 bytes it has the
     first 6 and the last 5: OpenFlow has no room for more.

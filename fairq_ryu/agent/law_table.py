@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from fairq_ryu import far_queue
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_objects import LawObjects, refused
 from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
@@ -16,7 +17,6 @@ from fairq_ryu.agent.turn_queue import TurnCounts
 from fairq_ryu.agent.turn_room import frame_of
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
-from fairq_ryu.far_queue import is_far
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import WindowKind, WindowRule
 
@@ -53,34 +53,27 @@ def syn_allowance(spec: LawSpec, limit: int) -> int:
     return spec.syn_allowance + (limit // frame_of(_SEGMENT) if turns else 0)
 
 
-def room(limits: QueueLimits) -> int:
-    """The bytes for which a law may count on the buffer of a port. A far queue has an eighth less: into the
-    queue above goes more than what is counted here, such as answers to handshakes, and what is on its way
-    while windows shrink.
-    """
-    return limits.limit - limits.limit // 8 if limits.kind == FAR_KIND else limits.limit
-
-
 def parameters(spec: LawSpec, limits: QueueLimits) -> Any:
     """The parameters of a law on a port, an ``fq_law``. ``limits`` has a buffer and a rate."""
-    target = spec.target(limits.limit)
+    limit = far_queue.room(limits.limit) if limits.kind == FAR_KIND else limits.limit
+    target = spec.target(limit)
     round_trip = spec.base_rtt_us / 1e6 + target / limits.rate
     gain = round(spec.loop_gain * spec.interval_us / 1e6 / round_trip * 65536)
     law = layout.fq_law(
         rate=limits.rate,
         interval_ns=spec.interval_us * 1000,
         base_rtt_ns=spec.base_rtt_us * 1000,
-        limit=room(limits),
+        limit=limit,
         target=target,
         gain_q16=max(1, min(65535, gain)) if spec.loop_gain else 0,
         young_bytes=spec.young_below,
-        syn_allowance=syn_allowance(spec, limits.limit),
+        syn_allowance=syn_allowance(spec, limit),
         kind=spec.kind,
         flags=_flags(spec),
         first_window=spec.first_window,
         floor_segments=spec.floor_segments,
     )
-    layout.fill_own(spec, law, limits.limit, limits.rate)
+    layout.fill_own(spec, law, limit, limits.rate)
     return law
 
 
@@ -109,7 +102,7 @@ class LawTable(LawObjects[LawSpec]):
         return spec.wrong()
 
     def _put(self, port: int, law: int, spec: LawSpec, limits: QueueLimits, expires_ns: int) -> None:
-        if spec.keeps_flows and is_far(port):
+        if spec.keeps_flows and far_queue.is_far(port):
             text = f"port {port} is a far queue: {spec.name} counts what it has sent, and that is not seen"
             raise refused(window_law.ERROR_LAW_NO_QUEUE, text)
         self._sink.install_law(port, law, parameters(spec, limits), expires_ns)

@@ -65,8 +65,6 @@ def _of_packets(port: Port, _law: QueueLawSpec | None) -> str:
 
 def _red(port: Port, law: QueueLawSpec | None) -> str:
     assert isinstance(law, RedLaw)
-    if law.by_bytes:
-        raise UserError("RED of the kernel does not count bytes", "take [red] by_bytes out")
     least, most = (port.buffer * ppm // 1_000_000 for ppm in (law.min_ppm, law.max_ppm))
     # Above max_th ours drops packets that could be marked, too.
     ecn = " ecn harddrop" if law.ecn else ""
@@ -85,8 +83,8 @@ def red_burst(weight_shift: int, least: int) -> int:
         burst += 1
     if found > weight_shift:
         raise UserError(
-            f"tc has no burst for [red] weight_shift {weight_shift} with a min_th of {least} bytes",
-            "choose another weight_shift",
+            f"tc has no burst for a weight of 1/2^{weight_shift} with a min_th of {least} bytes",
+            "choose another [red] low",
         )
     return burst
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, fields
-from typing import Any, ClassVar, Protocol, TypeVar
+from dataclasses import Field
+from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
 
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.setting import Setting
@@ -18,10 +18,9 @@ T = TypeVar("T", bound=_Dataclass)
 
 def typed_parameters(kind: type[T], settings: Parameters) -> T:
     """A dataclass made from the settings of a section. Its fields have the names of the settings, and each
-    value is converted to the type of the field's default.
+    value is converted to the type of its field.
     """
-    types: dict[str, Any] = {field.name: type(field.default) for field in fields(kind)}
-    return kind(**{name: convert(settings[name]) for name, convert in types.items()})
+    return kind(**{name: convert(settings[name]) for name, convert in get_type_hints(kind).items()})
 
 
 def initial_window(section: str) -> Setting:

@@ -64,29 +64,20 @@ def base_rtt(section: str) -> Setting:
     )
 
 
-def delay_settings(section: str) -> tuple[Setting, Setting, Setting]:
-    """Target and interval of CoDel's control law, and the round-trip time that they are worked out from."""
+def delay_settings(section: str) -> tuple[Setting, Setting]:
+    """The target of CoDel's control law, and the round-trip time that its interval is worked out from: twice
+    this time and that in which the full buffer drains, at least 10 ms.
+    """
     return (
         Setting(
             section,
             "delay_target",
             0.0,
             "s",
-            "Queueing delay that the law aims at (0: a twentieth of the interval, at least 1.5 full "
-            "frames). Set it where a certain delay is promised.",
+            "Queueing delay that the law aims at (0: a tenth of base_rtt and the time that the full buffer "
+            "takes to drain, at least 0.5 ms and 1.5 full frames). Set it where a certain delay is promised.",
             0,
             10,
-        ),
-        Setting(
-            section,
-            "delay_interval",
-            0.0,
-            "s",
-            "For how long the delay must be above it (0: twice base_rtt and the time that the full buffer "
-            "takes to drain, at least 10 ms). Set it to compare with CoDel elsewhere, whose default is 0.1 "
-            "s.",
-            0,
-            60,
         ),
         base_rtt(section),
     )

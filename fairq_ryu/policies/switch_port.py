@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairq_ryu import far_queue
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.model import NO_WINDOWS, FlowInfo, PortKey, QueueSample, WindowKind, WindowPlan, WindowRule
 from fairq_ryu.policies.base import Display, PortLaw
@@ -19,6 +20,7 @@ class SwitchPort(PortLaw):
     def __init__(self, spec: LawSpec, port: PortKey) -> None:
         self.spec = spec
         self.limit = 0
+        self._far = far_queue.is_far(port.port)
         self.limiting = False
         self.rule = WindowRule(WindowKind.LAW, port.port, spec)
         self._plan = WindowPlan(rule=self.rule)
@@ -45,7 +47,8 @@ class SwitchPort(PortLaw):
         """The queue length that the law aims at, or whether there is an incast."""
         if self.spec.shows_incast:
             return Display(incast=self.incast)
-        return Display(target=self.spec.target(self.limit) if self.limit > 0 else None)
+        limit = far_queue.room(self.limit) if self._far else self.limit
+        return Display(target=self.spec.target(limit) if limit > 0 else None)
 
     @property
     def incast(self) -> bool | None:

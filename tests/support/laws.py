@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from fairq_ryu.config.loader import Config
 from fairq_ryu.model import (
     Announcement,
     FlowKey,
@@ -18,6 +21,11 @@ from fairq_ryu.policies.base import PortLaw
 LEASE = 2.0
 SAMPLE = QueueSample(0, 0, 100_000, 0, 0, 0, 0.0)
 ANNOUNCED = Announcement(1000, 5.0)
+
+
+def parameters(policy: Any, **values: object) -> Any:
+    """The typed parameters of a policy's class, by default but for ``values``."""
+    return policy(Config().section(policy.name) | values).parameters
 
 
 class Recorder(PortLaw):

@@ -38,7 +38,7 @@ def control(*names: str) -> set[str]:
 # Package -> the modules of the project that it may import, besides itself and the version; and packages of
 # others, besides the standard library.
 LAYERS: dict[str, tuple[set[str], set[str]]] = {
-    "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW}, set()),
+    "fairq_ryu/policies": (BELOW | {LAW, QUEUE_LAW, FAR_QUEUE}, set()),
     "fairq_ryu/laws": ({MODEL, SETTING, ERRORS, LAW, QUEUE_LAW, TENANTS} | ours("policies"), set()),
     "fairq_ryu/fabric": ({MODEL, PORT_SETTINGS}, {"networkx"}),
     "fairq_ryu/packet": ({MODEL}, set()),

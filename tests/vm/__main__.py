@@ -4,7 +4,8 @@
     python3 -m tests.vm --all    also doctor, tests/switch, tests/faults, a soak, chosen tests of tests/e2e,
                                  with the kernel's datapath and some with the userspace one
     python3 -m tests.vm --machine debian12 -- COMMAND...
-                                 COMMAND in that machine, in the checkout with its test tools
+                                 COMMAND in that machine, in the checkout with its test tools;
+                                 --datapath userspace: without the kernel's datapath
 
 Needs root, apt, and Debian's keyring; installs QEMU and mmdebstrap where they are missing, no package of
 Python. Exit code 77: virtual machines cannot be had here, and nothing was tested.
@@ -16,7 +17,6 @@ import argparse
 import contextlib
 import fcntl
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -135,7 +135,8 @@ def workspace() -> Iterator[Path]:
 def main() -> int:
     """Run what the command line says; the exit code."""
     parser = argparse.ArgumentParser(prog="python3 -m tests.vm", description="Tests on stock kernels.")
-    parser.add_argument("--all", action="store_true", help="everything, about an hour a machine")
+    most = sum(each.seconds for each in jobs.LONG) / 3600
+    parser.add_argument("--all", action="store_true", help=f"everything, at most {most:.0f} hours a machine")
     parser.add_argument("--machine", action="append", choices=MACHINES, help="only this one (repeatable)")
     parser.add_argument("--commit", default="HEAD", help="what is tested; uncommitted changes never are")
     parser.add_argument(
@@ -143,10 +144,13 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, help="a new directory for what COMMAND leaves in /exchange/out")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit for COMMAND")
+    parser.add_argument(
+        "--datapath", choices=["kernel", "userspace"], default="kernel", help="of Open vSwitch, for COMMAND"
+    )
     parser.add_argument("command", nargs="*", help="run this instead")
     options = parser.parse_args()
-    if options.out and len(options.machine or ()) != 1:
-        parser.error("--out needs one --machine")
+    if options.out and not (options.command and len(options.machine or ()) == 1):
+        parser.error("--out needs one --machine and a COMMAND")
     machines = [MACHINES[name] for name in options.machine or MACHINES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
@@ -155,25 +159,23 @@ def main() -> int:
         with workspace() as work:
             bench = Bench(machines, work, roots.commit_of(options.commit))
             if options.command:
-                work_list = [jobs.Job("command", shlex.join(options.command), options.seconds)]
+                work_list = [jobs.command(options.command, options.seconds, options.datapath)]
             else:
                 work_list = jobs.LONG if options.all else jobs.SHORT
             bench.prepare(*(["--dev"] if options.all or options.command else []), whole=not options.all)
             how = boot.accelerator(bench.kernels[machines[0].name])
             say(f"QEMU with {how}; {time.monotonic() - begun:.0f} s until here")
             results = [bench.run(machine, job, how) for machine in machines for job in work_list]
-            if options.command:
-                if options.out:
-                    shutil.copytree(results[0].exchange / "out", options.out, dirs_exist_ok=True)
-                return max(
-                    result.outcome.code or 0 if result.outcome.code is not None else 1 for result in results
-                )
+            if options.out:
+                shutil.copytree(results[0].exchange / "out", options.out, dirs_exist_ok=True)
             text, content, passed = jobs.summary(results, time.strftime("%Y-%m-%d"))
             if options.results:
                 content.write(options.results)
     except CannotRun as error:
         say(f"cannot be done here: {error}")
         return CANNOT
+    if options.command:
+        return max(1 if each.outcome.code is None else each.outcome.code for each in results)
     print(text)
     return 0 if passed else 1
 

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from mininet_topos.patience import patient
 from tests.vm.kernels import ALIVE, Kernel
 from tests.vm.machines import CannotRun
 
@@ -17,6 +18,8 @@ QEMU = "qemu-system-x86_64"
 _GUEST = Path(__file__).parent / "guest"
 _MEMORY_MIB = 4096
 _KVM_SECONDS = 20.0
+# Until the script begins. It takes 12 s with emulation, a minute on a busy machine.
+BOOT_SECONDS = 180.0
 # Of the kernel's messages, what is shown if a machine ends without a result.
 _LAST_LINES = 25
 
@@ -65,12 +68,13 @@ def _options(how: str, kernel: Kernel, memory_mib: int) -> list[str]:
 
 def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seconds: float) -> Outcome:
     """Run ``script`` by bash in the checkout of the root file system ``root``, which does not change. What
-    the script prints is printed. ``exchange`` is a directory of both, /exchange there.
+    the script prints is printed. ``exchange`` is a directory of both, /exchange there. The machine is ended
+    after ``seconds``, or if it has not come to the script by :data:`BOOT_SECONDS`.
     """
     (exchange / "job").write_text(script)
     (exchange / "init").write_bytes((_GUEST / "init").read_bytes())
     (exchange / "init").chmod(0o755)
-    code_file, console = exchange / "code", exchange / "console"
+    code_file, console, started = exchange / "code", exchange / "console", exchange / "started"
     code_file.unlink(missing_ok=True)
     (exchange / "out").mkdir(exist_ok=True)
     options = _options(how, kernel, _MEMORY_MIB)
@@ -94,8 +98,12 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             env={**os.environ, "TMPDIR": scratch},
         )  # fmt: skip
-        timer = threading.Timer(seconds, machine.kill)
-        timer.start()
+        timers = [
+            threading.Timer(seconds, machine.kill),
+            threading.Timer(patient(BOOT_SECONDS), lambda: started.exists() or machine.kill()),
+        ]
+        for timer in timers:
+            timer.start()
         last = ""
         try:
             assert machine.stdout is not None
@@ -104,14 +112,14 @@ def boot(how: str, kernel: Kernel, root: Path, script: str, exchange: Path, seco
                 print(last, flush=True)
             machine.wait()
         finally:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
             machine.kill()
             machine.wait()
     said = console.read_text(errors="replace") if console.exists() else ""
-    started = (exchange / "started").exists()
     code = int(code_file.read_text()) if code_file.exists() else None
     took, shown = time.monotonic() - begun, said.splitlines()[-_LAST_LINES:]
-    return Outcome(code, took, started, last, "\n".join(shown))
+    return Outcome(code, took, started.exists(), last, "\n".join(shown))
 
 
 def check() -> None:

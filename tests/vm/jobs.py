@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,12 +57,10 @@ def _job(name: str, minutes: float, *lines: str, datapath: str = "") -> Job:
     return Job(name, "\n".join((_BEGIN, *lines, "")), minutes * 60, datapath)
 
 
+_ABOUT = f"{_PYTHON} -m tests.vm.guest.about >/exchange/about.json"
 SHORT = [
     _job(
-        "objects",
-        4,
-        f"{_PYTHON} -m tests.vm.guest.load_objects /objects/* >/exchange/objects.jsonl",
-        f"{_PYTHON} -m tests.vm.guest.about >/exchange/about.json",
+        "objects", 4, f"{_PYTHON} -m tests.vm.guest.load_objects /objects/* >/exchange/objects.jsonl", _ABOUT
     ),
     _job("incast by hand", 12, "make setup", f"{_PYTHON} -m tests.vm.guest.incast", datapath="kernel"),
 ]
@@ -76,6 +75,13 @@ LONG = [
     _job("tests/e2e, chosen", 60, "make setup", _E2E, datapath="kernel"),
     _job("tests/e2e, chosen", 60, _NO_KERNEL_DATAPATH, "make setup", _E2E, datapath="userspace"),
 ]
+
+
+def command(words: Sequence[str], seconds: float, datapath: str) -> Job:
+    """A command in the checkout as a job, by the name of what was typed."""
+    typed = shlex.join(words)
+    without = [_NO_KERNEL_DATAPATH] if datapath == "userspace" else []
+    return _job(typed, seconds / 60, _ABOUT, *without, typed, datapath=datapath)
 
 
 def _objects(result: Result) -> list[ObjectRun]:
@@ -93,7 +99,7 @@ def verdict(result: Result) -> tuple[bool, str]:
     refused = [each for each in _objects(result) if _is_refused(each)]
     outcome = result.outcome
     if outcome.code is None:
-        return False, "the machine ended without a result"
+        return False, "the machine " + ("ended without a result" if outcome.started else "did not start")
     if outcome.code or refused:
         return False, f"exit code {outcome.code}" if outcome.code else f"{len(refused)} objects refused"
     counts = re.search(r"(\d+ \w+, )*\d+ \w+(?= in \d)", outcome.last)  # of pytest

@@ -55,7 +55,9 @@ def _apps() -> dict[str, str]:
     found: dict[str, str] = {}
     for each in importlib.metadata.entry_points(group="fairq_ryu.policies"):
         ours = each.value.startswith("fairq_ryu.")
-        app = own_app(each.name) if ours else GENERIC_APP
+        app = own_app(each.name)
+        if not (ours and _exists(app)):
+            app = GENERIC_APP
         if _exists(app) and (ours or each.name not in found):
             found[each.name] = app
     if _exists(own_app(DROPTAIL)):

@@ -22,8 +22,7 @@ from fairq_ryu.setting import Setting
 class AcdcParameters:
     """``threshold`` K in packets of 1514 bytes."""
 
-    threshold: int = 20
-    weight_shift: int = 4
+    threshold: int
 
 
 class Acdc:
@@ -42,16 +41,6 @@ class Acdc:
             1,
             65_535,
         ),
-        Setting(
-            "acdc",
-            "weight_shift",
-            4,
-            "",
-            "g, the weight of a window of data in the mean of the marked fraction, is 2 to the power of "
-            "minus this. Set it where it must be that of other hosts' DCTCP (dctcp_shift_g in Linux).",
-            1,
-            16,
-        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -60,5 +49,4 @@ class Acdc:
 
     def switch_law(self, port: PortKey) -> AcdcLaw:
         """The law for one port."""
-        p = self.parameters
-        return AcdcLaw(mark_packets=p.threshold, weight_shift=p.weight_shift)
+        return AcdcLaw(mark_packets=self.parameters.threshold)

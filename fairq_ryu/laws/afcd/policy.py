@@ -27,18 +27,12 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class AfcdParameters:
-    """Times in s; 0 for the delays: worked out by the agent."""
+    """Times in s; ``delay_target`` of 0: worked out by the agent."""
 
-    variant: str = "ours"
-    delay_target: float = 0.0
-    delay_interval: float = 0.0
-    base_rtt: float = 0.001
-    ecn: bool = False
-
-
-def _settings(section: str) -> tuple[Setting, ...]:
-    """The settings of all variants, as entries of ``section``."""
-    return (*delay_settings(section), ecn(section))
+    variant: str
+    delay_target: float
+    base_rtt: float
+    ecn: bool
 
 
 class Afcd(QueuePolicy):
@@ -55,7 +49,8 @@ class Afcd(QueuePolicy):
             "Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
-        *_settings("afcd"),
+        *delay_settings("afcd"),
+        ecn("afcd"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -69,7 +64,6 @@ class Afcd(QueuePolicy):
             ecn=p.ecn,
             variant=Variant[p.variant.upper()],
             target_us=microseconds(p.delay_target),
-            interval_us=microseconds(p.delay_interval),
             base_rtt_us=microseconds(p.base_rtt),
         )
 
@@ -78,8 +72,8 @@ class AfcdPaper(Afcd):
     """AFCD as published: the paper's variant of the law in the switch."""
 
     name: ClassVar[str] = "afcd-paper"
-    settings: ClassVar[tuple[Setting, ...]] = _settings("afcd-paper")
+    settings: ClassVar[tuple[Setting, ...]] = delay_settings("afcd-paper")
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[afcd-paper]``."""
-        super().__init__({**parameters, "variant": "paper"})
+        super().__init__({**parameters, "variant": "paper", "ecn": False})

@@ -28,21 +28,18 @@ from fairq_ryu.setting import Setting
 class AfqParameters:
     """``queue_target`` a fraction of the buffer."""
 
-    variant: str = "ours"
-    queue_target: float = 0.2
-    ecn: bool = False
+    variant: str
+    queue_target: float
+    ecn: bool
 
 
-def _settings(section: str) -> tuple[Setting, ...]:
-    """The settings of all variants, as entries of ``section``."""
+def _target(section: str) -> Setting:
+    """The setting of all variants, as an entry of ``section``."""
     target = (
         "Q_t: length of the queue as a fraction of the buffer. Lower it for a shorter queue; raise it where "
         "flows do not fill the link."
     )
-    return (
-        Setting(section, "queue_target", 0.2, "", target, 0.01, 1),
-        ecn(section),
-    )
+    return Setting(section, "queue_target", 0.2, "", target, 0.01, 1)
 
 
 class Afq(QueuePolicy):
@@ -59,7 +56,8 @@ class Afq(QueuePolicy):
             "or ours: flows that have sent less may have 1.25 fair shares. Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
-        *_settings("afq"),
+        _target("afq"),
+        ecn("afq"),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -80,8 +78,8 @@ class AfqPaper(Afq):
     """AFQ as published: the paper's variant of the law in the switch."""
 
     name: ClassVar[str] = "afq-paper"
-    settings: ClassVar[tuple[Setting, ...]] = _settings("afq-paper")
+    settings: ClassVar[tuple[Setting, ...]] = (_target("afq-paper"),)
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[afq-paper]``."""
-        super().__init__({**parameters, "variant": "paper"})
+        super().__init__({**parameters, "variant": "paper", "ecn": False})

@@ -14,12 +14,11 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class CodelParameters:
-    """Times in s; 0 for the delays: worked out by the agent."""
+    """Times in s; ``delay_target`` of 0: worked out by the agent."""
 
-    delay_target: float = 0.0
-    delay_interval: float = 0.0
-    base_rtt: float = 0.001
-    ecn: bool = False
+    delay_target: float
+    base_rtt: float
+    ecn: bool
 
 
 class Codel(QueuePolicy):
@@ -38,6 +37,5 @@ class Codel(QueuePolicy):
         return CodelLaw(
             ecn=p.ecn,
             target_us=microseconds(p.delay_target),
-            interval_us=microseconds(p.delay_interval),
             base_rtt_us=microseconds(p.base_rtt),
         )

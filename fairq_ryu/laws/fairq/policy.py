@@ -26,9 +26,9 @@ from fairq_ryu.setting import Setting
 class FairQParameters:
     """``base_rtt`` in s, ``alpha`` a fraction of the buffer."""
 
-    alpha: float = 0.25
-    base_rtt: float = 0.001
-    turns: str = "off"
+    alpha: float
+    base_rtt: float
+    turns: str
 
 
 class FairQ:

@@ -16,10 +16,10 @@ from fairq_ryu.setting import Setting
 class FairQPaperParameters:
     """``interval`` T in s, ``increments`` M, ``alpha`` a fraction of the buffer."""
 
-    interval: float = 0.001
-    increments: int = 8
-    alpha: float = 0.25
-    slow_start: bool = True
+    interval: float
+    increments: int
+    alpha: float
+    slow_start: bool
 
 
 class FairQPaperPort(PortLaw):

@@ -18,16 +18,18 @@ from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, ty
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
+INCREMENTS = 8
+"""M of Algorithm 1, intervals of 0.2 ms between two updates: as in the algorithm that the controller runs."""
+
 
 @dataclass(frozen=True, slots=True)
 class FairSwitchParameters:
-    """``base_rtt`` in s; ``alpha`` a fraction of the buffer; ``increments`` M of Algorithm 1."""
+    """``base_rtt`` in s; ``alpha`` a fraction of the buffer."""
 
-    law: str = "verilog"
-    alpha: float = 0.25
-    increments: int = 8
-    base_rtt: float = 0.001
-    turns: str = "off"
+    law: str
+    alpha: float
+    base_rtt: float
+    turns: str
 
 
 class FairSwitch:
@@ -46,16 +48,6 @@ class FairSwitch:
             choices=("verilog", "text"),
         ),
         target_queue("fairswitch", 0.25),
-        Setting(
-            "fairswitch",
-            "increments",
-            8,
-            "",
-            "M of Algorithm 1 (law = text only): intervals of 0.2 ms between two updates. Raise it where the "
-            "queue swings.",
-            1,
-            64,
-        ),
         base_rtt(
             "fairswitch",
             "Round-trip time with empty queues; no window exceeds the buffer plus this time multiplied by "
@@ -75,5 +67,5 @@ class FairSwitch:
             turns=p.turns == "on",
             base_rtt_us=round(p.base_rtt * 1e6),
             target_ppm=round(p.alpha * 1e6),
-            increments=p.increments if p.law == "text" else 0,
+            increments=INCREMENTS if p.law == "text" else 0,
         )

@@ -34,6 +34,7 @@ class Fixed:
     """The policy of a fixed pool."""
 
     name: ClassVar[str] = "fixed"
+    interval: ClassVar[float] = 0.1
     settings: ClassVar[tuple[Setting, ...]] = (
         Setting(
             "fixed",
@@ -45,23 +46,12 @@ class Fixed:
             1,
             1 << 31,
         ),
-        Setting(
-            "fixed",
-            "interval",
-            0.1,
-            "s",
-            "Time between two readings of the queue, which also tell whether there are flows. Raise it "
-            "where the controller has thousands of ports.",
-            0.0005,
-            10,
-        ),
     )
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[fixed]``."""
         self.pool = int(parameters["pool"])
-        self.interval = float(parameters["interval"])
-        self.parameters = (self.pool, self.interval)
+        self.parameters = self.pool
 
     def port_law(self, port: PortKey) -> FixedPort:
         """The law for one port."""

@@ -28,10 +28,10 @@ class IqmParameters:
     the buffer.
     """
 
-    interval: float = 0.01
-    alpha: float = 0.2
-    initial_window: int = 10
-    standing: float = 0.2
+    interval: float
+    alpha: float
+    initial_window: int
+    standing: float
 
 
 class Iqm:

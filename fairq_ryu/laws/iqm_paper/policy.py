@@ -16,9 +16,9 @@ from fairq_ryu.setting import Setting
 class IqmPaperParameters:
     """``interval`` T_i in s, ``alpha`` a fraction of the buffer, ``initial_window`` x in segments."""
 
-    interval: float = 0.001
-    alpha: float = 0.2
-    initial_window: int = 1
+    interval: float
+    alpha: float
+    initial_window: int
 
 
 class IqmPaperPort(PortLaw):

@@ -22,10 +22,10 @@ from fairq_ryu.setting import Setting
 class LasParameters:
     """``alpha`` a fraction of the buffer, ``young_bytes`` in bytes, ``base_rtt`` in s."""
 
-    alpha: float = 0.15
-    base_rtt: float = 0.001
-    young_bytes: int = 100_000
-    turns: str = "off"
+    alpha: float
+    base_rtt: float
+    young_bytes: int
+    turns: str
 
 
 class Las:

@@ -17,8 +17,8 @@ from fairq_ryu.setting import Setting
 class MarkParameters:
     """``threshold`` K in packets of 1514 bytes; ``fraction`` K as a part of the buffer (0: not so)."""
 
-    threshold: int = 20
-    fraction: float = 0.0
+    threshold: int
+    fraction: float
 
 
 class Mark(QueuePolicy):

@@ -16,13 +16,11 @@ from fairq_ryu.setting import Setting
 class RedParameters:
     """``low`` and ``high`` fractions of the buffer."""
 
-    low: float = 0.0833
-    high: float = 0.25
-    max_p: float = 0.1
-    weight_shift: int = 9
-    by_bytes: bool = False
-    gentle: bool = True
-    ecn: bool = False
+    low: float
+    high: float
+    max_p: float
+    gentle: bool
+    ecn: bool
 
 
 class Red(QueuePolicy):
@@ -61,24 +59,6 @@ class Red(QueuePolicy):
         ),
         Setting(
             "red",
-            "weight_shift",
-            9,
-            "",
-            "The weight of a packet in the mean is 2 to the power of minus this. Raise it where bursts that "
-            "the buffer holds must pass without drops.",
-            1,
-            16,
-        ),
-        Setting(
-            "red",
-            "by_bytes",
-            False,
-            "",
-            "Long packets are more likely to be dropped. Set it where flows with short packets should have "
-            "as many bytes.",
-        ),
-        Setting(
-            "red",
             "gentle",
             True,
             "",
@@ -99,10 +79,8 @@ class Red(QueuePolicy):
         p = self.parameters
         return RedLaw(
             ecn=p.ecn,
-            by_bytes=p.by_bytes,
             abrupt=not p.gentle,
             min_ppm=millionths(p.low),
             max_ppm=millionths(p.high),
             max_p_ppm=millionths(p.max_p),
-            weight_shift=p.weight_shift,
         )

@@ -30,7 +30,11 @@ import math
 from collections.abc import Mapping
 
 from fairq_ryu.law_spec import SYN_ALLOWANCE
+from fairq_ryu.laws.sed.allocation import BestEffortFlow, DeadlineFlow, allocate, base_window
+from fairq_ryu.laws.sed.half_open import ASK_AGAIN, HalfOpenLimiter
+from fairq_ryu.laws.sed.rtt import MeanRtt
 from fairq_ryu.laws.sed.settings import INTERVAL, LINGER, NOM, SedParameters
+from fairq_ryu.laws.sed.typical_segment import TypicalSegment
 from fairq_ryu.model import (
     NO_WINDOWS,
     Announcement,
@@ -43,11 +47,7 @@ from fairq_ryu.model import (
     WindowPlan,
 )
 from fairq_ryu.policies.base import Display, PortLaw
-from fairq_ryu.policies.parts.allocation import BestEffortFlow, DeadlineFlow, allocate, base_window
 from fairq_ryu.policies.parts.deadline_table import GifEntry, GifTable
-from fairq_ryu.policies.parts.half_open import ASK_AGAIN, HalfOpenLimiter
-from fairq_ryu.policies.parts.rtt import MeanRtt
-from fairq_ryu.policies.parts.typical_segment import TypicalSegment
 
 # Flows that start or end within this time, seconds, are handled in one computation.
 _SETTLE = 0.004
@@ -232,8 +232,7 @@ class SedPort(PortLaw):
         """
         drain = self.rate or self._expected / INTERVAL
         self._expected = max(0.0, self._expected - drain * (now - self._expected_at))
-        segment, _ = self.segments.typical()
-        self._expected += self.parameters.initial_window * segment
+        self._expected += self.parameters.initial_window * self.segments.typical()
         self._expected_at = now
         thresholds = self.thresholds()
         return thresholds is not None and thresholds.cng < self.queue + self._expected

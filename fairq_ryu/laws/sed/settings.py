@@ -26,12 +26,12 @@ class SedParameters:
     windows in segments.
     """
 
-    threshold: float = 0.25
-    base_rtt: float = 0.001
-    base_segments: int = 1
-    margin: float = 0.9
-    missed: str = "demote"
-    initial_window: int = 10
+    threshold: float
+    base_rtt: float
+    base_segments: int
+    margin: float
+    missed: str
+    initial_window: int
 
 
 def deadline_settings(section: str) -> tuple[Setting, ...]:

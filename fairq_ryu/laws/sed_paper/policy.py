@@ -24,17 +24,20 @@ from fairq_ryu.policies.base import Display, Parameters, PortLaw
 from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.setting import Setting
 
+INTERVAL = 0.01
+"""Time between two updates of the GIF table and two readings of the queue, seconds. The text names none."""
+
+BASE_SEGMENTS = 1
+"""The base rate of a flow without a deadline, segments in a round trip: the smallest window that a switch
+writes. The text names none."""
+
 
 @dataclass(frozen=True, slots=True)
 class SedPaperParameters:
-    """``interval`` and ``rtt`` (RTT_avg) in s, ``threshold`` K a part of the buffer, ``base_segments`` of a
-    flow without a deadline.
-    """
+    """``rtt`` (RTT_avg) in s, ``threshold`` K a part of the buffer."""
 
-    interval: float = 0.01
-    threshold: float = 0.3
-    rtt: float = 0.001
-    base_segments: int = 1
+    threshold: float
+    rtt: float
 
 
 class SedPaperPort(PortLaw):
@@ -43,7 +46,7 @@ class SedPaperPort(PortLaw):
     def __init__(self, parameters: SedPaperParameters, loss_messages: bool = False) -> None:
         self.parameters = parameters
         self.loss_messages = loss_messages
-        self.algorithm = Algorithm1(parameters.rtt, parameters.base_segments)
+        self.algorithm = Algorithm1(parameters.rtt, BASE_SEGMENTS)
         self.limit = 0
 
     def flow_started(self, flow: FlowInfo, flows: int, now: float) -> WindowPlan | None:
@@ -115,16 +118,6 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
     return (
         Setting(
             section,
-            "interval",
-            0.01,
-            "s",
-            "Time between two updates of the GIF table and two readings of the queue. Raise it where the "
-            "controller has hundreds of ports.",
-            0.0005,
-            10,
-        ),
-        Setting(
-            section,
             "threshold",
             0.3,
             "",
@@ -143,16 +136,6 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
             0.00001,
             10,
         ),
-        Setting(
-            section,
-            "base_segments",
-            1,
-            "segments",
-            "Base rate of a flow without a deadline. Raise it where flows without a deadline must not fall "
-            "behind.",
-            1,
-            10,
-        ),
     )
 
 
@@ -160,12 +143,12 @@ class SedPaper:
     """SED as published."""
 
     name: ClassVar[str] = "sed-paper"
+    interval: ClassVar[float] = INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = sed_settings("sed-paper")
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[sed-paper]``."""
         self.parameters = typed_parameters(SedPaperParameters, parameters)
-        self.interval = self.parameters.interval
 
     def port_law(self, port: PortKey) -> SedPaperPort:
         """The law for one port."""

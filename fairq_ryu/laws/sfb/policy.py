@@ -14,11 +14,10 @@ from fairq_ryu.setting import Setting
 
 @dataclass(frozen=True, slots=True)
 class SfbParameters:
-    """``bin_packets`` and ``bin_most`` in packets."""
+    """``bin_packets`` in packets."""
 
-    bin_packets: int = 20
-    bin_most: int = 25
-    ecn: bool = True
+    bin_packets: int
+    ecn: bool
 
 
 class Sfb(QueuePolicy):
@@ -31,19 +30,10 @@ class Sfb(QueuePolicy):
             "bin_packets",
             20,
             "packets",
-            "A bin with so many packets in the queue becomes more likely to drop. Raise it where a flow "
-            "alone does not fill the link.",
+            "A bin with so many packets in the queue becomes more likely to drop; with a quarter more, it "
+            "takes no more. Raise it where a flow alone does not fill the link.",
             1,
-            10_000,
-        ),
-        Setting(
-            "sfb",
-            "bin_most",
-            25,
-            "packets",
-            "A packet is dropped if each bin of its flow holds so many. Raise it together with bin_packets.",
-            1,
-            10_000,
+            8000,
         ),
         ecn("sfb", True),
     )
@@ -51,10 +41,8 @@ class Sfb(QueuePolicy):
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[sfb]``."""
         self.parameters = typed_parameters(SfbParameters, parameters)
-        if self.parameters.bin_packets > self.parameters.bin_most:
-            raise ValueError("bin_packets is more than bin_most")
 
     def spec(self) -> SfbLaw:
         """The queue law of every port."""
         p = self.parameters
-        return SfbLaw(ecn=p.ecn, bin_packets=p.bin_packets, bin_most=p.bin_most)
+        return SfbLaw(ecn=p.ecn, bin_packets=p.bin_packets, bin_most=p.bin_packets + p.bin_packets // 4)

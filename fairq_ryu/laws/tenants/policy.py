@@ -28,9 +28,9 @@ _LAYERS = ("fairq", "las")
 class TenantsParameters:
     """Texts as in the configuration."""
 
-    above: str = "fairq"
-    ports: str = ""
-    dscp: str = ""
+    above: str
+    ports: str
+    dscp: str
 
 
 class Tenants:

@@ -299,7 +299,9 @@ def test_a_far_queue_keeps_an_eighth_of_its_buffer_for_what_is_not_counted() -> 
         parameters(FAIRQ, dataclasses.replace(LIMITS, kind=kind)) for kind in (FAR_KIND, LIMITS.kind)
     )
     assert (far.limit, here.limit) == (109_375, 125_000)
-    assert far.target == here.target, "the target is a part of the whole buffer"
+    assert (far.target, here.target) == (27_343, 31_250)
+    calm = layout.own("iqm_law", parameters(IqmLaw(), dataclasses.replace(LIMITS, kind=FAR_KIND))).calm
+    assert calm == 21_875
 
 
 def test_acdc_cannot_govern_a_far_queue(data: FakeDatapath) -> None:

@@ -187,7 +187,7 @@ def test_a_later_file_s_service_replaces_the_earlier_one(write):
         ("[service]\nport = 80\n", "did you mean [service.NAME]?"),
         ("[services]\nport = 80\n", "did you mean [service.NAME]?"),
         ("[droptail]\n", "policy droptail has no settings. Remedy: take section [droptail] out"),
-        ("[fixed]\ninterval = 1\n", "[fixed] interval = 1 s is too long"),
+        ("[fairq-paper]\ninterval = 1\n", "[fairq-paper] interval = 1 s is too long"),
         ("[sed]\nrecovery = both\n", "[sed] has no setting recovery"),
         ("[sed]\nmissed = reset\n", "'reset' is none of demote, pause"),
         ("[rsed]\nrecovery = all\n", "'all' is none of dupack, reinject, both, none"),

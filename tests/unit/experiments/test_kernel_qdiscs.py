@@ -67,22 +67,21 @@ def test_only_cake_shapes_and_the_fifo_below_sfb_has_the_buffer() -> None:
 def test_our_settings_are_the_kernel_s(tmp_path: Path) -> None:
     config = settings(
         tmp_path,
-        "[red]\nlow = 0.2\nhigh = 0.6\nmax_p = 0.02\nweight_shift = 5\necn = yes\n"
-        "[codel]\ndelay_target = 0.005\ndelay_interval = 0.1\necn = yes\n"
-        "[sfb]\nbin_packets = 5\nbin_most = 9\n",
+        "[red]\nlow = 0.2\nhigh = 0.6\nmax_p = 0.02\necn = yes\n"
+        "[codel]\ndelay_target = 0.005\necn = yes\n"
+        "[sfb]\nbin_packets = 8\n",
     )
     red = QDISCS["red"].at(10, 100_000, config).arguments
     assert "min 20000 max 60000" in red and "probability 0.02" in red
     # Ours drops above max_th what it could mark.
     assert red.endswith(" ecn harddrop")
-    assert QDISCS["codel"].at(10, 100_000, config).arguments.endswith("target 5000us interval 100000us ecn")
-    assert "max 9 target 5 " in QDISCS["sfb"].at(10, 100_000, config).arguments
+    assert QDISCS["codel"].at(10, 100_000, config).arguments.endswith("target 5000us interval 162000us ecn")
+    assert "max 10 target 8 " in QDISCS["sfb"].at(10, 100_000, config).arguments
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        ("red", "[red]\nby_bytes = yes\n", "does not count bytes"),
         ("sfb", "[sfb]\necn = no\n", "always marks"),
     ],
 )

@@ -408,7 +408,7 @@ def test_a_change_of_policy_leaves_no_rule_of_the_old_one(engine, policy):
         engine.sampled(port, SAMPLE, 0.0)
         policy.laws[port][0].answer = WindowPlan(window=1460, flows={FLOW: 0})
         engine.flow_started(port, info(FLOW), 0.0)
-    fixed = Fixed({"pool": 777, "interval": 0.1})
+    fixed = Fixed({"pool": 777})
     changes = engine.use(PolicyChoice(fixed, (("role:link", policy),)), 1.0)
     assert set(changes) == {
         change

@@ -12,6 +12,7 @@ from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.afq import AfqLaw
 from fairq_ryu.laws.codel import CodelLaw
 from fairq_ryu.laws.registry import queue_laws
+from fairq_ryu.laws.sfb import SfbLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import port_law, queue_law, same, switch_law
 from fairq_ryu.policies.choice import make
@@ -42,30 +43,28 @@ def test_settings_reach_the_law() -> None:
     given = spec("afq", variant="authors", queue_target=0.1, ecn=True)
     assert spec("afq").variant is spec("afq", variant="ours").variant is Variant.OURS
     assert given == AfqLaw(variant=Variant.AUTHORS, ecn=1, target_ppm=100_000)
-    afcd = spec("afcd", variant="paper", delay_target=0.005, delay_interval=0.1, base_rtt=0.12)
-    assert (afcd.variant, afcd.target_us, afcd.interval_us) == (Variant.PAPER, 5000, 100_000)
+    afcd = spec("afcd", variant="paper", delay_target=0.005, base_rtt=0.12)
+    assert (afcd.variant, afcd.target_us, afcd.interval_us) == (Variant.PAPER, 5000, 0)
     assert afcd.base_rtt_us == 120_000
-    red = spec("red", low=0.1, high=0.5, max_p=0.02, weight_shift=8, by_bytes=True)
-    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 8)
-    assert (red.ecn, red.by_bytes, red.abrupt) == (0, 1, 0)
-    assert (spec("red", gentle=False).by_bytes, spec("red", gentle=False).abrupt) == (0, 1)
+    red = spec("red", low=0.1, high=0.5, max_p=0.02)
+    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 9)
+    assert (red.ecn, red.by_bytes, red.abrupt, spec("red", gentle=False).abrupt) == (0, 0, 0, 1)
     assert spec("codel", delay_target=0.005).target_us == 5000
-    assert spec("sfb").ecn
+    assert spec("sfb") == SfbLaw(ecn=1, bin_packets=20, bin_most=25)
+    assert spec("sfb", bin_packets=8000).bin_most == 10_000
     assert spec("mark", threshold=65).mark_bytes == 65 * FRAME
 
 
 def test_contradictions_are_refused() -> None:
     with pytest.raises(UserError, match=r"low 0\.5 is not below high 0\.25"):
         spec("red", low=0.5)
-    with pytest.raises(UserError, match="bin_packets is more than bin_most"):
-        spec("sfb", bin_packets=30)
 
 
 @pytest.mark.parametrize("name", ["afq", "afcd"])
 def test_the_policies_as_published_are_the_paper_s_variant_of_the_same_law(name: str) -> None:
-    assert spec(f"{name}-paper", ecn=True) == spec(name, variant="paper", ecn=True)
+    assert spec(f"{name}-paper") == spec(name, variant="paper")
     settings = sections()
-    assert settings[f"{name}-paper"].keys() == settings[name].keys() - {"variant"}
+    assert settings[f"{name}-paper"].keys() == settings[name].keys() - {"variant", "ecn"}
     assert not same(make(name, Config()), make(f"{name}-paper", Config()))
 
 

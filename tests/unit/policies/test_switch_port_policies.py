@@ -6,17 +6,20 @@ import dataclasses
 
 import pytest
 
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
+from fairq_ryu.far_queue import FAR
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from fairq_ryu.laws.iqm import IqmLaw
 from fairq_ryu.laws.las import LasLaw
-from fairq_ryu.model import PortKey
+from fairq_ryu.model import PortKey, QueueSample
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
-from fairq_ryu.policies.switch_port import LOOK_INTERVAL
+from fairq_ryu.policies.switch_port import LOOK_INTERVAL, SwitchPort
 
 PORT = PortKey(1, 1)
 NAMES = ["fairq", "fairswitch", "iqm", "las", "acdc"]
@@ -60,3 +63,10 @@ def test_settings_reach_the_law():
         calm_ppm=100_000,
         first_window=4,
     )
+
+
+@pytest.mark.parametrize(("number", "kind"), [(7, "netem"), (FAR | 7, FAR_KIND)])
+def test_what_is_shown_is_the_target_that_the_agent_works_out(number, kind):
+    port = SwitchPort(FairQLaw(), PortKey(1, number))
+    port.queue_sampled(QueueSample(0, 0, 100_000, 1000, 0, 0, 0.0), 0, 0.0)
+    assert port.display().target == parameters(FairQLaw(), QueueLimits(kind, 100_000, 1000)).target

@@ -149,7 +149,7 @@ REFUSED: list[tuple[Any, int, str]] = [
     ),
     ({"policy": "fairq-paper", "parameters": {"slow_start": 1}}, 422, "slow_start: 1 is not yes or no"),
     (
-        {"policy": "fixed", "parameters": {"interval": 0.6}},
+        {"policy": "fairq-paper", "parameters": {"interval": 0.6}},
         422,
         "interval = 0.6 s is too long for [fairq_ryu] lease = 2 s",
     ),

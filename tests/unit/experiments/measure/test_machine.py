@@ -55,6 +55,11 @@ def test_those_of_other_packages_run_in_the_app_for_any(installed):
     assert machine.known_policies() == ["bare"]
 
 
+def test_one_of_ours_without_an_app_runs_in_the_app_for_any(installed):
+    installed(("relay", "fairq_ryu.laws.relay.policy:Relay"), apps={"fairq_ryu.apps.policy"})
+    assert machine.app_of("relay") == machine.GENERIC_APP
+
+
 def test_a_name_of_ours_stays_ours(installed):
     ours, theirs = ("fairq", "fairq_ryu.laws.fairq.policy:FairQ"), ("fairq", "theirs:FairQ")
     for points in ((ours, theirs), (theirs, ours)):

@@ -25,5 +25,5 @@ def test_the_defaults_are_those_of_marking_and_of_rfc_8257() -> None:
 
 
 def test_settings_reach_the_law() -> None:
-    spec = asked(threshold=65, weight_shift=3)
-    assert (spec.mark_packets, spec.weight_shift) == (65, 3)
+    spec = asked(threshold=65)
+    assert (spec.mark_packets, spec.weight_shift) == (65, 4)

@@ -10,6 +10,7 @@ from fairq_ryu.model import LARGEST_WINDOW, NO_WINDOWS, FlowInfo, FlowKey, PortK
 from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
 from tests.support.fakes import info
+from tests.support.laws import parameters
 
 PORT = PortKey(1, 1)
 
@@ -23,7 +24,7 @@ def sample(queue: int, limit: int = 100_000) -> QueueSample:
 
 
 def port(**values: float) -> FairQPaperPort:
-    return FairQPaperPort(FairQPaperParameters(increments=2, slow_start=False, **values))
+    return FairQPaperPort(parameters(FairQPaper, increments=2, slow_start=False, **values))
 
 
 def test_each_flow_gets_the_window_when_the_first_ones_start() -> None:

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.agent.law_table import parameters
+from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.laws.iqm import IqmLaw
 from tests.support.host_laws import NO_WINDOW, ClosedLoop, FedPort, HostLaw, fq_law, in_force
 
@@ -35,6 +37,13 @@ def test_the_flow_that_would_overflow_the_buffer_begins_the_incast():
     assert not port.law.limits and port.law.window(8) == NO_WINDOW
     begin(port, 1, 0)
     assert port.law.limits and port.law.window(9, sent=0) == 2 * 1460
+
+
+@pytest.mark.parametrize("kind", ["netem", FAR_KIND])
+@pytest.mark.parametrize(("standing_ppm", "limits"), [(875_000, True), (990_000, True), (1_000_000, False)])
+def test_windows_between_incasts_unless_the_target_is_the_whole_buffer(kind, standing_ppm, limits):
+    law = HostLaw(parameters(IqmLaw(target_ppm=standing_ppm), QueueLimits(kind, LIMIT, RATE)))
+    assert (law.window(8) < NO_WINDOW) is limits
 
 
 def test_the_present_queue_counts_and_flows_that_have_ended_do_not():

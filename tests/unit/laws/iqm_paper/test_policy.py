@@ -9,6 +9,7 @@ from fairq_ryu.policies import base
 from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.engine import PolicyEngine
 from tests.support.fakes import info
+from tests.support.laws import parameters
 
 PORT = PortKey(1, 1)
 
@@ -22,7 +23,7 @@ def sample(queue: int, limit: int = 100_000) -> QueueSample:
 
 
 def port(**values: int) -> IqmPaperPort:
-    return IqmPaperPort(IqmPaperParameters(**values))
+    return IqmPaperPort(parameters(IqmPaper, **values))
 
 
 def test_a_volley_is_noticed_at_the_end_of_the_interval_and_over_when_the_queue_is_short() -> None:

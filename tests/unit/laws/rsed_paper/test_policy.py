@@ -23,7 +23,7 @@ DATA = FlowKey("10.0.0.1", "10.0.0.2", 1, 80)
 
 def test_it_is_sed_with_packet_loss_messages() -> None:
     policy = RsedPaper(Config({("rsed-paper", "threshold"): 0.5}).section("rsed-paper"))
-    assert policy.parameters == SedPaperParameters(threshold=0.5)
+    assert policy.parameters == SedPaperParameters(threshold=0.5, rtt=0.001)
     assert isinstance(policy, SedPaper) and base.find("rsed-paper") is RsedPaper
     law = policy.port_law(PORT)
     law.queue_sampled(QueueSample(0, 0, 100_000, 10_000_000, 0, 0, 0), 0, 0.0)

@@ -10,14 +10,15 @@ from fairq_ryu.agent import layout
 from fairq_ryu.config.loader import Config
 from fairq_ryu.laws.rsed.policy import Rsed
 from fairq_ryu.laws.sed import SedLaw
+from fairq_ryu.laws.sed.allocation import base_window
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.laws.sed.port import SedPort
-from fairq_ryu.laws.sed.settings import SedParameters, deadline_settings
+from fairq_ryu.laws.sed.settings import deadline_settings
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, QueueSample
 from fairq_ryu.policies import base
-from fairq_ryu.policies.parts.allocation import base_window
 from tests.support.fakes import info
 from tests.support.host_laws import LIMIT, RATE, FedPort, HostLaw, in_force
+from tests.support.laws import parameters
 
 K = 31_250
 PORT = PortKey(1, 1)
@@ -83,7 +84,7 @@ class NothingLeft(SedPort):
 def test_the_switch_gives_each_flow_the_base_window_of_the_controller(segments, mss, scale, other):
     """Whatever segments other flows of the port have. The switch rounds up to the step, as with all laws."""
     step = 1 << scale
-    controller = NothingLeft(SedParameters(base_segments=segments))
+    controller = NothingLeft(parameters(Sed, base_segments=segments))
     controller.queue_sampled(sample(), 0, 0.0)
     for each in (info(FIRST, mss, step), info(SECOND, other), info(THIRD, other)):
         controller.flow_started(each, 1, 0.0)
@@ -105,7 +106,7 @@ def test_the_switch_gives_each_flow_the_base_window_of_the_controller(segments, 
 def test_a_volley_is_anticipated_by_both_at_the_same_flow():
     switch = FedPort(HostLaw(in_force(Sed(Config().section("sed")).switch_law(PORT))))
     switch.feed(0)
-    controller = SedPort(SedParameters())
+    controller = SedPort(parameters(Sed))
     controller.queue_sampled(sample(), 0, 0.0)
     found = []
     for number, flow in enumerate((FIRST, SECOND, THIRD), 1):

@@ -14,6 +14,7 @@ from fairq_ryu.laws.rsed.policy import Rsed
 from fairq_ryu.laws.sed import port as sed_port
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.laws.sed.port import SedPort
+from fairq_ryu.laws.sed.rtt import MeanRtt
 from fairq_ryu.laws.sed.settings import SedParameters
 from fairq_ryu.model import (
     NO_WINDOWS,
@@ -30,8 +31,8 @@ from fairq_ryu.policies import base
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.layered_port import LayeredPort
-from fairq_ryu.policies.parts.rtt import MeanRtt
 from tests.support.fakes import info
+from tests.support.laws import parameters
 
 LIMIT, RATE = 125_000, 25_000_000
 K = 31_250
@@ -46,8 +47,8 @@ def sample(backlog: int, limit: int = LIMIT, peak: int | None = None, rate: int 
     return QueueSample(backlog, backlog if peak is None else peak, limit, rate, 0, 1, float(backlog))
 
 
-def port(drops: bool = False, **parameters) -> SedPort:
-    law = SedPort(SedParameters(**parameters), drops)
+def port(drops: bool = False, **values) -> SedPort:
+    law = SedPort(parameters(Sed, **values), drops)
     law.queue_sampled(sample(0), 0, 0.0)
     return law
 
@@ -69,7 +70,7 @@ def moving(*flows: FlowKey, acked: int = 0, sent: int = 1, rtt: float = 0.0) -> 
 def test_the_parameters_are_the_settings():
     policy = Sed(Config().section("sed"))
     assert dataclasses.asdict(policy.parameters) == Config().section("sed")
-    assert policy.parameters == SedParameters()
+    assert policy.parameters == SedParameters(0.25, 0.001, 1, 0.9, "demote", 10)
     assert {field.name for field in dataclasses.fields(SedParameters)} == set(sections()["sed"])
     assert base.find("sed") is Sed
     assert base.recovery_of(policy) is None
@@ -84,7 +85,7 @@ def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
     values = {("rsed", "recovery"): mode, ("rsed", "threshold"): 0.5}
     policy = Rsed(Config(values).section("rsed"))
     assert policy.recovery == base.recovery_of(policy) == Recovery(dupack, reinject, 1 << 20, 1.0)
-    assert policy.parameters == SedParameters(threshold=0.5)
+    assert policy.parameters == parameters(Sed, threshold=0.5)
     assert base.find("rsed") is Rsed
     law = policy.port_law(PORT)
     law.queue_sampled(sample(0), 0, 0.0)
@@ -96,7 +97,7 @@ def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
 
 
 def test_the_switch_gets_the_thresholds_of_congestion():
-    law = SedPort(SedParameters())
+    law = SedPort(parameters(Sed))
     assert law.thresholds() is None
     law.queue_sampled(sample(0), 0, 0.0)
     assert law.thresholds() == Thresholds(K, 6_250)
@@ -149,7 +150,7 @@ def test_samples_replace_a_lost_congestion_message():
 
 
 def test_a_port_with_an_unknown_buffer_is_not_governed():
-    law = SedPort(SedParameters())
+    law = SedPort(parameters(Sed))
     start(law, *FLOWS[:100])
     assert law.congestion(Congestion.CNG, 50_000, 0.0) is None
     assert not law.governing
@@ -266,7 +267,7 @@ def test_what_the_law_of_a_silent_port_reports_is_old():
 
 
 def test_a_port_of_unknown_size_is_not_governed_by_a_report():
-    law = SedPort(SedParameters())
+    law = SedPort(parameters(Sed))
     law.flow_started(info(FIRST), 1, 0.0)
     law.progressed(moving(FIRST), 0.0)
     assert law.limited(True, 0.0) is None and not law.governing
@@ -396,7 +397,7 @@ def test_queueing_delay_is_no_part_of_the_round_trip():
 
 
 def test_a_port_of_unknown_rate():
-    law = SedPort(SedParameters(margin=1.0))
+    law = SedPort(parameters(Sed, margin=1.0))
     law.queue_sampled(sample(0, rate=0), 0, 0.0)
     start(law, ENDLESS, FIRST)
     law.announced(FIRST, Announcement(500_000, 0.1), 0.0)
@@ -486,7 +487,7 @@ def test_windows_are_sound_after_any_events(steps, missed):
     """Only while governing, for flows of the port, none between 0 and one segment, and together at most the
     total, the tolerated change (5 %) and the floors.
     """
-    law = SedPort(SedParameters(missed=missed))
+    law = SedPort(parameters(Sed, missed=missed))
     plan, now, there = NO_WINDOWS, 0.0, {}
     for what, one, two in steps:
         now += 0.003

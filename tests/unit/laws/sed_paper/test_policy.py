@@ -23,6 +23,7 @@ from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.law_adapter import takes_announcements
 from tests.support.fakes import info
+from tests.support.laws import parameters
 
 PORT = PortKey(1, 1)
 A, B = (FlowKey("10.0.0.1", "10.0.0.2", number, 80) for number in (1, 2))
@@ -39,7 +40,7 @@ def sample(queue: int, limit: int = 100_000, rate: int = 10_000_000) -> QueueSam
 
 
 def port(*keys: FlowKey) -> SedPaperPort:
-    law = SedPaperPort(SedPaperParameters())
+    law = SedPaperPort(parameters(SedPaper))
     law.queue_sampled(sample(0), 0, 0.0)
     for number, key in enumerate(keys, 1):
         assert law.flow_started(flow(key), number, 0.0) == NO_WINDOWS
@@ -47,7 +48,7 @@ def port(*keys: FlowKey) -> SedPaperPort:
 
 
 def test_the_switch_tells_of_k_and_of_anything_below() -> None:
-    law = SedPaperPort(SedPaperParameters())
+    law = SedPaperPort(parameters(SedPaper))
     assert law.thresholds() is None and law.display().target is None
     law.queue_sampled(sample(0), 0, 0.0)
     assert law.thresholds() == Thresholds(K, K - 1, drops=False)
@@ -100,7 +101,7 @@ def test_a_need_of_a_part_of_a_byte_is_no_pause() -> None:
 
 
 def test_no_window_is_larger_than_tcp_has() -> None:
-    law = SedPaperPort(SedPaperParameters(rtt=10.0))
+    law = SedPaperPort(parameters(SedPaper, rtt=10.0))
     law.flow_started(flow(A), 1, 0.0)
     plan = law.queue_sampled(sample(K, rate=1_000_000_000), 1, 0.0)
     assert plan == WindowPlan(flows={A: LARGEST_WINDOW})
@@ -137,8 +138,8 @@ def test_it_runs_in_the_controller_and_uses_announcements() -> None:
 
 
 def test_its_settings_are_the_paper_s_parameters() -> None:
-    values = {"interval": 0.02, "threshold": 0.5, "rtt": 0.0002, "base_segments": 2}
+    values = {"threshold": 0.5, "rtt": 0.0002}
     config = Config({("sed-paper", name): value for name, value in values.items()})
     policy = SedPaper(config.section("sed-paper"))
-    assert policy.parameters == SedPaperParameters(0.02, 0.5, 0.0002, 2)
-    assert policy.interval == 0.02
+    assert policy.parameters == SedPaperParameters(0.5, 0.0002)
+    assert policy.interval == 0.01

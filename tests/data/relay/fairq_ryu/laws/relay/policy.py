@@ -18,10 +18,10 @@ from fairq_ryu.setting import Setting
 class RelayParameters:
     """Fractions of the buffer; ``hold`` in s."""
 
-    alpha: float = 0.25
-    large: float = 0.8
-    small: float = 0.2
-    hold: float = 0.002
+    alpha: float
+    large: float
+    small: float
+    hold: float
 
 
 class Relay:

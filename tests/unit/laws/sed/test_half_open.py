@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from fairq_ryu.laws.sed.half_open import FORGET_AFTER, HalfOpenLimiter
 from fairq_ryu.model import FlowInfo, FlowKey, FlowProgress, PortKey
-from fairq_ryu.policies.parts.half_open import FORGET_AFTER, HalfOpenLimiter
 from tests.support.fakes import info
 
 AGGREGATOR, ATTACKER = PortKey(1, 1), PortKey(2, 7)

@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.laws.sed.allocation import BestEffortFlow, DeadlineFlow, allocate
 from fairq_ryu.model import LARGEST_WINDOW, FlowKey
-from fairq_ryu.policies.parts.allocation import BestEffortFlow, DeadlineFlow, allocate
 
 FLOWS = [FlowKey(f"10.0.0.{n}", "10.0.1.1", 80, 1000) for n in range(1, 30)]
 
