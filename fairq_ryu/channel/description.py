@@ -22,8 +22,8 @@ _BRIDGE = "window table of bridge "
 
 
 class Capability(IntFlag):
-    """What the kernel of an agent may lack, and what an agent does that not all do. Everything else is the same
-    in all agents of a version.
+    """What the kernel of an agent may lack, and what an agent does that not all do. Everything else is the
+    same in all agents of a version.
     """
 
     DROP_REPORTS = 1

@@ -168,8 +168,8 @@ def connection():
 
 @contextlib.contextmanager
 def running(ready, done, *words):
-    """A command of the package, from its first line, which has ``ready``, to its end after Ctrl-C, of which the
-    last line matches ``done``.
+    """A command of the package, from its first line, which has ``ready``, to its end after Ctrl-C, when it
+    has said what matches ``done``.
     """
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:

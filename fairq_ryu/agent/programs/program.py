@@ -31,9 +31,9 @@ TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
 # Of a window, in TCP: with it as [agent] unify_scale, none is changed.
 LARGEST_SCALE = 14
-# A SYN may have left before any was seen, and be sent again; the other end may count in the scale of the first.
-# Linux repeats a SYN for the last time after 67 s (tcp_syn_retries = 6, tcp_syn_linear_timeouts = 4; 63 s
-# without), a SYN-ACK after 31 s; BSDs give up after 75 s.
+# A SYN may have left before any was seen, and be sent again; the other end may count in the scale of the
+# first. Linux repeats a SYN for the last time after 67 s (tcp_syn_retries = 6, tcp_syn_linear_timeouts = 4;
+# 63 s without), a SYN-ACK after 31 s; BSDs give up after 75 s.
 UNIFY_GRACE_S = 75.0
 
 
