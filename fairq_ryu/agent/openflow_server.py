@@ -52,7 +52,7 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
 
     @property
     def capabilities(self) -> Capability:
-        """What this kernel can do that others may lack."""
+        """What this agent can do, or does, that others may not."""
 
     def queue(self, port: BridgePort) -> QueueState:
         """The queue of a port now."""

@@ -145,14 +145,14 @@ def _index(interface: str) -> int:
         ) from None
 
 
-def run(interface: str, mode: str, unify: int | None) -> int:
-    """Run a shim until SIGINT, SIGTERM or SIGHUP, or until its interface has gone. Raises
+def run(interface: str, mode: str, unify: int | None, grace: float) -> int:
+    """Run a shim (see :class:`Shim`) until SIGINT, SIGTERM or SIGHUP, or until its interface has gone. Raises
     :class:`UserError`.
     """
     # Before anything is attached: a signal then waits until it can be answered.
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
-        shim = Shim(interface, mode, unify)
+        shim = Shim(interface, mode, unify, grace)
     except BpfError as error:
         raise UserError(str(error), "fairq doctor says what this machine lacks") from error
     try:

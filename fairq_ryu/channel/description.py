@@ -22,12 +22,16 @@ _BRIDGE = "window table of bridge "
 
 
 class Capability(IntFlag):
-    """What the kernel of an agent may lack. Everything else is the same in all agents of a version."""
+    """What the kernel of an agent may lack, and what an agent does that not all do. Everything else is the
+    same in all agents of a version.
+    """
 
     DROP_REPORTS = 1
     """It says why it frees a packet, so that drops of queues are seen."""
     INGRESS_QDISCS = 2
     """It has tcx: programs run at egress of ports that have an ingress qdisc."""
+    UNIFIES_SCALES = 4
+    """The agent lets no larger window scale pass than ``[agent] unify_scale``. That needs pinned paths."""
 
 
 ALL = Capability.DROP_REPORTS | Capability.INGRESS_QDISCS

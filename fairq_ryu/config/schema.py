@@ -227,6 +227,17 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         0,
         14,
     ),
+    Setting(
+        "agent",
+        "unify_grace",
+        75.0,
+        "s",
+        "With unify_scale: handshakes that begin so soon after the start of the agent keep their scales. A "
+        "SYN may have left before, and be sent again; the other end then counts in the first one's scale. "
+        "Raise it where hosts repeat SYNs for longer (Linux with tcp_syn_retries above 6).",
+        0,
+        3600,
+    ),
 )
 
 

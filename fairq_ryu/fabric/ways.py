@@ -48,12 +48,13 @@ class RuleCount(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the configuration asks for that needs ``paths``: SYNs are held, and policies of ports are chosen
-    by role.
+    """What the configuration asks for that needs ``paths``: SYNs are held, policies of ports are chosen by
+    role, and the agent of the bridge unifies window scales.
     """
 
     hold: bool = False
     roles: bool = False
+    unify: bool = False
 
 
 def limits(way: Way, connected: bool, others: int, asked: Asked, in_loop: bool | None = False) -> list[str]:
@@ -79,6 +80,11 @@ def limits(way: Way, connected: bool, others: int, asked: Asked, in_loop: bool |
         found.append(f"SYNs are not held (syn = hold): {why}")
     if asked.roles:
         found.append(f"no port matches role:host or role:link: {why}")
+    if asked.unify:
+        found.append(
+            "the agent changes window scales (unify_scale): windows of flows that move to a path without it "
+            f"are read too small: {why}"
+        )
     if way is Way.WINDOWS:
         found.append(f"the traffic through ports is not counted: {why}")
     elif others:

@@ -6,16 +6,15 @@ import random
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
-from fairq_ryu.agent.programs.program import UNIFY_GRACE_S
 from tests.support.lab import FAIRQ, end, fairq, output, received, until
 
 pytestmark = pytest.mark.root
 SIZE = 12_000_000
 LONG = 5 * SIZE  # several starts of an agent
+UNIFY = ("--unify", "7", "--unify-grace", "0")
 # Slower than the link, so that what is killed is killed in mid-flow.
 SENDER = """
 import hashlib, random, socket, sys
@@ -53,7 +52,8 @@ def sent_digest(size=SIZE):
 
 def agent(lab, stub, told="reserved", unify=14):
     path = lab.tmp_path / "told.conf"
-    path.write_text(f"[fairq_ryu]\nway = paths\n[agent]\ntold_scale = {told}\nunify_scale = {unify}\n")
+    unified = f"unify_scale = {unify}\nunify_grace = 0\n"
+    path.write_text(f"[fairq_ryu]\nway = paths\n[agent]\ntold_scale = {told}\n{unified}")
     words = ("--bridge", "s1", "--controller", stub.target, "--config-file", str(path))
     program = lab.run("agent", FAIRQ, "agent", *words)
     program.wait_for("ready")
@@ -109,11 +109,10 @@ def scales(stub):
     return {flow.wscale or 0 for flow in stub.flows() if 5100 in (flow.key.sport, flow.key.dport)}
 
 
-@pytest.mark.parametrize("options", [(), ("--unify", "7"), ("--mode", "reserved3", "--unify", "7")])
+@pytest.mark.parametrize("options", [(), UNIFY, ("--mode", "reserved3", *UNIFY)])
 @pytest.mark.parametrize("killed", ["shim", "agent", "both"])
 def test_what_is_killed_in_mid_flow_leaves_the_bytes_as_they_are(lab, stub, killed, options):
     shims = [shim(lab, name, *options) for name in ("r", "h1")]
-    time.sleep(UNIFY_GRACE_S + 0.5 if options else 0)
     program = agent(lab, stub, "reserved3" if "reserved3" in options else "reserved")
     stub.accept()
     assert stub.add({"in_port": lab.port}, 20_000, hard_timeout=30) is None
@@ -135,7 +134,6 @@ def test_what_is_killed_in_mid_flow_leaves_the_bytes_as_they_are(lab, stub, kill
 def test_one_scale_of_the_bridge_outlives_its_agent(lab, stub, number):
     """After SIGTERM, windows are read smaller than they are until the next agent is there."""
     program = agent(lab, stub, unify=7)
-    time.sleep(UNIFY_GRACE_S + 0.5)
     stub.accept()
     sender = transfer(lab, LONG)
     assert max(scales(stub)) == 7

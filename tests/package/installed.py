@@ -12,7 +12,10 @@ import ctypes
 import hashlib
 import json
 import os
+import platform
 import pwd
+import re
+import signal
 import stat
 import subprocess
 import sys
@@ -163,6 +166,48 @@ def connection():
         process.wait()
 
 
+@contextlib.contextmanager
+def running(ready, done, *words):
+    """A command of the package, from its first line, which has ``ready``, to its end after Ctrl-C, when it
+    has said what matches ``done``.
+    """
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        line = process.stdout.readline()
+        assert ready in line, line
+        yield
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait(20) == 0 and re.search(done, rest), rest
+    finally:
+        process.kill()
+        process.wait()
+
+
+def check_shim():
+    """A host that receives tells the scales of its connections."""
+    words = ("ip", "netns", "exec", "hb", "/usr/bin/fairq", "shim", "--interface", "eth0")
+    with running("eth0 ready", r"told [1-9]", *words):
+        governs()
+
+
+def check_coupling():
+    """A host that sends couples its connections, where the kernel can register a congestion control."""
+    default = ("ip", "netns", "exec", "ha", "sysctl", "-n", "net.ipv4.tcp_congestion_control")
+    words = ("/usr/bin/fairq", "host", "--cc", "ctrl_reno", "--tenant", "blue", "--netns", "ha")
+    before = run(*default)
+    if tuple(map(int, re.findall(r"\d+", platform.release())[:2])) < (6, 4):
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode != 0 and done.stderr.count("\n") == 1, done.stderr
+        return
+    with running("are of tenant blue", "ended", *words):
+        assert run(*default) != before
+        with connection():
+            assert run(*default).strip() in run("ip", "netns", "exec", "ha", "ss", "--tcp", "--info")
+        governs()
+    assert run(*default) == before
+
+
 def check_rights(agent, controller):
     needed = sum(1 << number for number in (12, 13, 38, 39))
     assert agent.rights() == (0, needed, 1), agent.rights()
@@ -203,6 +248,10 @@ def take_through(first, second, service):
     receiver = subprocess.Popen(["ip", "netns", "exec", "hb", "/usr/bin/python3", "-c", RECEIVER])
     say(f"{governs()} ACKs lowered")
     assert "port2" in run("fairq", "show", "ports", "--json")
+
+    say("a host with `fairq shim`, and one with `fairq host`")
+    check_shim()
+    check_coupling()
 
     say("an agent that is killed is started again, and takes over the connections")
     assert "took over" not in agent.text()

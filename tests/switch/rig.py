@@ -25,6 +25,8 @@ from tests.switch import packets
 from tests.switch.packets import Segment
 
 CLONE_NEWNET = 0x40000000
+# After this long Linux repeats a SYN for the last time: 4 times after a second, then after 1, 2, 4 ... 32 s.
+LAST_SYN_S = 4 + sum(1 << n for n in range(6))
 # Long enough that no flow becomes idle during a test, however slow the machine.
 PATIENT = ProgramLimits(flows=65536, rules=2048, ports=16, active_timeout=600)
 _libc = ctypes.CDLL(None, use_errno=True)

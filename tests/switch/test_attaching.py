@@ -23,10 +23,10 @@ from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs import window
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.host import HostPrograms
-from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
+from fairq_ryu.agent.programs.program import UNIFY_GRACE_S, WINDOW_PRIORITY, ProgramLimits
 from fairq_ryu.agent.tc import TcFilter
 from tests.switch import packets
-from tests.switch.rig import Connection, Switch, make_port, namespace, run
+from tests.switch.rig import LAST_SYN_S, Connection, Switch, make_port, namespace, run
 
 # Long enough that no flow becomes idle during a test, however slow the machine.
 LIMITS = ProgramLimits(flows=256, rules=16, ports=4, active_timeout=600)
@@ -192,6 +192,41 @@ def test_flows_of_a_killed_agent_count_as_active_with_the_next_bucket(ports: dic
         while switch.active(2) != 1:
             assert time.monotonic() < deadline
             flow.data()
+
+
+UNIFYING = replace(LIMITS, unify_scale=7)
+
+
+def passes(switch: Switch, sport: int, scale: int = 9) -> bool:
+    """Whether the SYN of another connection leaves with the scale that it has."""
+    options = packets.syn_options(1460, scale, packets.sack_permitted())
+    opening = Connection(switch, sport=sport).from_client(seq=1000, ack=0, flags="S", options=options)
+    return switch.leave(2, opening) == opening.frame()
+
+
+def wait(switch: Switch, seconds: float) -> None:
+    """Let so much time pass for the handshakes that are unified, by moving their beginning."""
+    window = switch.datapath.window
+    window._unify_ns -= int(seconds * 1e9)
+    window._write_config()
+
+
+def test_a_syn_that_may_have_left_before_the_agent_keeps_its_scale(ports: dict[int, BridgePort]) -> None:
+    """So long as a host may repeat one that left before: its other end counts in that."""
+    with agent(ports, UNIFYING) as (switch, _):
+        wait(switch, LAST_SYN_S)
+        assert passes(switch, 4321)
+        wait(switch, UNIFY_GRACE_S)
+        assert passes(switch, 4321), "a repetition does as the first did"
+        assert not passes(switch, 4322), "no later one has left before"
+
+
+def test_what_left_before_a_killed_agent_is_not_known_to_the_next(ports: dict[int, BridgePort]) -> None:
+    killed(ports, handshake, UNIFYING)
+    with agent(ports, UNIFYING) as (switch, inherited):
+        assert inherited == 1 and passes(switch, 4322)
+        wait(switch, UNIFY_GRACE_S)
+        assert not passes(switch, 4323), "the time counts from the start of the first"
 
 
 def test_maps_of_another_layout_or_size_are_dropped_by_name(

@@ -12,12 +12,13 @@ import pytest
 
 from bench.program_run import UNSPEC, LoadedProgram, Segments
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.programs.program import UNIFY_GRACE_S
 from fairq_ryu.agent.shim import Shim
 from fairq_ryu.agent.told_scale import MODES
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
 from tests.switch.packets import NOP, QINQ, VLAN, Segment
-from tests.switch.rig import Connection, Switch, make_port, run
+from tests.switch.rig import LAST_SYN_S, Connection, Switch, make_port, run
 
 C = layout.CONSTANTS
 V6 = {"src": "2001:db8::1", "dst": "2001:db8::2"}
@@ -61,6 +62,12 @@ class Host:
         found = self.shim._object
         self.leaves = LoadedProgram(os.dup(found.program_fd("fq_shim_leaves")))
         self.arrives = LoadedProgram(os.dup(found.program_fd("fq_shim_arrives")))
+
+    def wait(self, seconds: float) -> None:
+        """Let so much time pass for the handshakes that are unified, by moving their beginning."""
+        config = self.shim._config.get(c_uint32(0))
+        config.unify_ns -= int(seconds * 1e9)
+        self.shim._config.set(c_uint32(0), config)
 
     def out(self, what: Segment | bytes, segments: Segments | None = None) -> bytes:
         return self._run(self.leaves, what, segments)
@@ -192,8 +199,20 @@ def test_unified(host: Host, side: str) -> None:
             assert converted << wire <= window << scale, "never larger"
 
 
+@hosts({"mode": "off", "unify": 7, "grace": UNIFY_GRACE_S})
+def test_a_syn_that_may_have_left_before_keeps_its_scale(host: Host) -> None:
+    """So long as a host may repeat one that left before the shim was there: its other end counts in that."""
+    host.wait(LAST_SYN_S)
+    opening, left = host.connect(9)
+    assert left == opening.frame()
+    host.wait(UNIFY_GRACE_S)
+    assert host.out(opening) == opening.frame(), "a repetition does as the first did"
+    _, left = host.connect(9)
+    assert left != opening.frame(), "no later one has left before"
+
+
 @hosts({"mode": "off", "unify": 7, "grace": 60})
-def test_a_handshake_that_may_have_begun_before_keeps_its_scale(host: Host) -> None:
+def test_a_handshake_that_may_have_begun_before_is_not_converted(host: Host) -> None:
     opening, left = host.connect(9)
     assert left == opening.frame()
     assert host.out(host.own(window=100)) == host.own(window=100).frame()

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from fairq_ryu.agent import shim
 from fairq_ryu.agent.shim import Shim
 from fairq_ryu.agent.told_scale import MODES
 from fairq_ryu.model import WindowKind, WindowRule
@@ -68,11 +69,11 @@ class ShimHosts(Hosts):
         super().__init__()
         self.shims: dict[str, Shim] = {}
 
-    def start(self, mode: str, unify: int | None) -> None:
+    def start(self, mode: str, unify: int | None, use_tcx: bool = True) -> None:
         for n, address in ((1, CLIENT), (2, SERVER)):
             self.enter(address)
             run("sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 1073741824")
-            self.shims[address] = Shim(f"p{n}h", mode, unify, grace=0)
+            self.shims[address] = Shim(f"p{n}h", mode, unify, grace=0, use_tcx=use_tcx)
             self.enter()
         window = self.programs.window
         for port in self.ports.values():
@@ -89,8 +90,8 @@ class ShimHosts(Hosts):
         return made
 
     def close(self) -> None:
-        for shim in self.shims.values():
-            shim.close()
+        for each in self.shims.values():
+            each.close()
         super().close()
 
 
@@ -103,8 +104,8 @@ class LossyHosts(ShimHosts):
     def connect_port(self, name: str) -> None:
         run("ethtool", "-K", f"{name}h", "tso", "off", "gso", "off", "gro", "off", "tx", "off")
 
-    def start(self, mode: str, unify: int | None) -> None:
-        super().start(mode, unify)
+    def start(self, mode: str, unify: int | None, use_tcx: bool = True) -> None:
+        super().start(mode, unify, use_tcx)
         self.relay = multiprocessing.get_context("fork").Process(target=relay, args=(1,), daemon=True)
         self.relay.start()
 
@@ -196,13 +197,28 @@ def exchange_many(hosts: ShimHosts, number: int) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "unify"),
-    [("reserved", None), ("reserved", 7), ("reserved3", 7), ("window12", None), ("off", 4)],
+    ("mode", "unify", "use_tcx"),
+    [
+        ("reserved", None, True),
+        ("reserved", 7, True),
+        ("reserved", 7, False),
+        ("reserved3", 7, True),
+        ("window12", None, True),
+        ("off", 4, True),
+    ],
 )
-def test_every_byte_comes_with_any_scales(lossy: LossyHosts, mode: str, unify: int | None) -> None:
-    lossy.start(mode, unify)
+def test_every_byte_comes_with_any_scales(
+    lossy: LossyHosts, mode: str, unify: int | None, use_tcx: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At tcx, and as filters of clsact, whose lease nobody renews here."""
+    monkeypatch.setattr(shim, "_LEASE_S", 3600)
+    lossy.start(mode, unify, use_tcx)
+    lossy.enter(CLIENT)
+    filters = run("tc", "filter", "show", "dev", "p1h", "egress")
+    lossy.enter()
+    assert ("fq_shim_leaves" in filters) != use_tcx
     assert exchange_many(lossy, CONNECTIONS) == []
-    counts = [shim.counts() for shim in lossy.shims.values()]
+    counts = [each.counts() for each in lossy.shims.values()]
     largest = max(each.wscale for flow in lossy.flows() for each in flow.dir if each.flags & C["FQ_KNOWN"])
     assert largest == (14 if unify is None else unify)
     for each in counts:
@@ -246,8 +262,8 @@ def test_checksums_that_the_device_finishes_are_right(
             hosts.start(mode, unify)
             assert exchange_many(hosts, CONNECTIONS) == []
             assert [checksum_errors(hosts, each) for each in (CLIENT, SERVER)] == [0, 0]
-            for shim in hosts.shims.values():
-                counts = shim.counts()
+            for each in hosts.shims.values():
+                counts = each.counts()
                 assert (counts["told"] > 0, counts["converted"] > 0) == (mode != "off", unify is not None)
             assert all(hosts.programs.port_state(port).rewritten > 0 for port in hosts.ports.values())
         finally:

@@ -308,7 +308,7 @@ class BridgePrograms(BridgePorts):
 
     @property
     def capabilities(self) -> Capability:
-        """What this kernel can do that others may lack."""
+        """As of the host."""
         return self.host.capabilities
 
     def congestion(self, ofport: int) -> CongestionNotice:

@@ -23,7 +23,7 @@ from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.far import FarProgram
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_laws import PortLaws
-from fairq_ryu.agent.programs.program import Program, ProgramLimits
+from fairq_ryu.agent.programs.program import LARGEST_SCALE, Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.agent.programs.turns import TurnProgram
@@ -121,12 +121,14 @@ class HostPrograms:
 
     @property
     def capabilities(self) -> Capability:
-        """What this kernel can do that others may lack."""
+        """What this kernel can do that others may lack, and whether window scales are unified."""
         found = Capability(0)
         if self.drops.available:
             found |= Capability.DROP_REPORTS
         if tcx.is_available(self._lib):
             found |= Capability.INGRESS_QDISCS
+        if self.limits.unify_scale < LARGEST_SCALE:
+            found |= Capability.UNIFIES_SCALES
         return found
 
     # Where they run

@@ -29,9 +29,12 @@ DROP_PRIORITY = WINDOW_PRIORITY + 2
 # What is dropped on a controller's request is also reported, so plain tail drop comes last.
 TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
-# A SYN may have left before any was seen, and be sent again: a second later, or after twice as long each
-# time. The other end may count in the scale of the first.
-UNIFY_GRACE_S = 4.0
+# Of a window, in TCP: with it as [agent] unify_scale, none is changed.
+LARGEST_SCALE = 14
+# A SYN may have left before any was seen, and be sent again; the other end may count in the scale of the
+# first. Linux repeats a SYN for the last time after 67 s (tcp_syn_retries = 6, tcp_syn_linear_timeouts = 4;
+# 63 s without), a SYN-ACK after 31 s; BSDs give up after 75 s.
+UNIFY_GRACE_S = 75.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class ProgramLimits:
     ports: int = 1024
     active_timeout: float = 0.2
     bridges: int = 1
-    unify_scale: int = 14
+    unify_scale: int = LARGEST_SCALE
     unify_grace: float = UNIFY_GRACE_S
 
     @property

@@ -151,8 +151,8 @@ class WindowProgram(FilterProgram):
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._tenants = TenantMaps(loaded, limits.bucket_ns)
-        # Where the programs of a dead agent still run, every SYN has been seen.
-        self._unify_ns = 0 if inherited else time.monotonic_ns() + int(limits.unify_grace * 1e9)
+        if not inherited:
+            self._unify_ns = time.monotonic_ns() + int(limits.unify_grace * 1e9)
         self._write_config()
         self._program_fd = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
@@ -182,6 +182,8 @@ class WindowProgram(FilterProgram):
                     other.insert(0, f"they have layout {theirs} of the maps, and this agent has {ours}")
                 self.not_inherited = ", ".join(other)
                 chosen = {} if other else {name: maps[name][0] for name in wanted}
+                # Its programs have seen every SYN since, and may have missed the same as before.
+                self._unify_ns = 0 if config is None else int(config.unify_ns)
             for fd, _ in maps.values():
                 if fd not in chosen.values():
                     os.close(fd)

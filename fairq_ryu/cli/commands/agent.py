@@ -79,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
         active_timeout=settings.number("agent", "active_timeout"),
         bridges=len(bridges),
         unify_scale=int(settings.number("agent", "unify_scale")),
+        unify_grace=settings.number("agent", "unify_grace"),
     )
     options = AgentOptions(
         bridges=bridges,

@@ -7,6 +7,7 @@ import argparse
 NAME = "shim"
 HELP = "tell bridges the window scales of this host's connections"
 _LARGEST = 14
+_GRACE_S, _LONGEST_S = 75.0, 3600
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SCALE",
         help="let no SYN leave with a larger scale than this, 0 to 14, and convert later windows to it",
     )
+    parser.add_argument(
+        "--unify-grace",
+        type=float,
+        default=_GRACE_S,
+        metavar="SECONDS",
+        help="with --unify: handshakes that begin so soon keep their scales, since their SYN may have left "
+        f"before (default: {_GRACE_S:g}; more where hosts repeat SYNs for longer)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,4 +45,8 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--unify {args.unify}: there is no such scale", f"write 0 to {_LARGEST}")
     if args.mode == "off" and args.unify is None:
         raise UserError("--mode off without --unify leaves nothing to do", "give --unify, or another mode")
-    return shim.run(args.interface, args.mode, args.unify)
+    if not 0 <= args.unify_grace <= _LONGEST_S:
+        raise UserError(
+            f"--unify-grace {args.unify_grace:g} is no useful time", f"write 0 to {_LONGEST_S} seconds"
+        )
+    return shim.run(args.interface, args.mode, args.unify, args.unify_grace)

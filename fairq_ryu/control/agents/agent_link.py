@@ -62,6 +62,7 @@ class AgentLink:
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.ports = AgentPorts()
         self.modes = AgentModes(datapath, self.ports, about.bridge)
+        self.unifies_scales = Capability.UNIFIES_SCALES in about.capabilities
         self.drops = AgentDrops(datapath, self.ports, Capability.DROP_REPORTS in about.capabilities)
         self.window_laws = AgentWindowLaws(datapath, self.ports)
         self.queue_laws = AgentQueueLaws(datapath, self.ports)

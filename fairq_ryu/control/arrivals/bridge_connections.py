@@ -90,6 +90,12 @@ class BridgeConnections:
         """The number of bridges that have connected and not joined yet."""
         return len(self._describing) + len(self._listing) + len(self._counting)
 
+    def unpinned(self, dpid: int) -> bool:
+        """Whether a bridge has no pinned paths. False also of one that may yet connect and have them."""
+        if self.windows.inventory.is_connected(dpid):
+            return self.windows.inventory.way(dpid) is not Way.PATHS
+        return self.setting is Way.WINDOWS
+
     # Joining
 
     def connected(self, datapath: Datapath) -> None:

@@ -135,6 +135,12 @@ class Switches:
         self.log.info("%s: connected", who)
         for lack in about.lacks:
             self.log.info("%s: its kernel %s", who, lack)
+        if link.unifies_scales and self.bridges.unpinned(link.dpid):
+            self.log.warning(
+                "%s: it changes window scales, and no path is pinned: take unify_scale out of its "
+                "configuration, or set [fairq_ryu] way = paths for this controller",
+                who,
+            )
 
     def rule_removed(self, message: Any) -> None:
         """A rule of a bridge was removed (Ryu's ``OFPFlowRemoved``). One that has timed out means that a

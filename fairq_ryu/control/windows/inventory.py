@@ -112,7 +112,8 @@ class Inventory:
         """What cannot be done for a bridge, with the reason. ``roles``: policies are chosen by role."""
         bridge = self._beside.get(dpid)
         others, in_loop = (0, False) if bridge is None else (bridge.others, bridge.in_loop)
-        asked = self._asked._replace(roles=roles)
+        link = self._links.get(dpid)
+        asked = self._asked._replace(roles=roles, unify=link is not None and link.unifies_scales)
         return limits(self.way(dpid), self.is_connected(dpid), others, asked, in_loop)
 
     def listed(self) -> Iterator[tuple[int, list[PortKey]]]:

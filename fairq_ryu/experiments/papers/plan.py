@@ -11,6 +11,7 @@ It is data, a file for each paper, in ../scenarios/papers. The form of such a fi
       repeat     repetitions
       seconds    that one policy takes once, about, from the start of its network to its end
       set        settings of the scenario that are changed
+      config     settings of controller and agents, by section, for all policies; not for simulated hosts
       ack_every  of simulated hosts
       quick      for --quick: set (added to the other), policies, repeat, seconds; without it, the experiment
                  is left out there
@@ -77,6 +78,8 @@ class Experiment:
     """among the experiments of its paper"""
     simulated: bool = False
     ack_every: int = order.ACK_EVERY
+    config: str = ""
+    """as a configuration file; "": none"""
 
     @property
     def expected_s(self) -> float:
@@ -144,4 +147,8 @@ def _experiment(found: Mapping[str, Any], changed: Mapping[str, Any], place: int
         place=place,
         simulated=simulated,
         ack_every=found.get("ack_every", order.ACK_EVERY),
+        config="".join(
+            f"[{section}]\n" + "".join(f"{key} = {value_text(value)}\n" for key, value in values.items())
+            for section, values in found.get("config", {}).items()
+        ),
     )

@@ -29,6 +29,7 @@ from fairq_ryu.experiments.variants import Variant
 
 FILE_NAME = "papers.json"
 SCHEMA = "fairq-papers/1"
+_CONFIG = "experiment.conf"
 
 
 def main(out: Path, quick: bool = False, ids: Sequence[str] = ()) -> int:
@@ -115,8 +116,9 @@ def _part(experiment: Experiment, chosen: Scenario, variants: Sequence[Variant],
     name = Path(experiment.scenario).stem
     if simulation is None:
         with tempfile.TemporaryDirectory() as temporary:
-            files = config_files(chosen, Path(temporary), None)
-            metadata = machine.metadata(name, dict(experiment.set), variants, None, files)
+            given = _config_file(experiment, Path(temporary))
+            files = config_files(chosen, Path(temporary), given)
+            metadata = machine.metadata(name, dict(experiment.set), variants, given, files)
     else:
         metadata = {
             **machine.origin(name, dict(experiment.set), None, []),
@@ -126,8 +128,18 @@ def _part(experiment: Experiment, chosen: Scenario, variants: Sequence[Variant],
     store = Store(directory, describe(name, chosen, (), variants, metadata))
     directory.mkdir(parents=True, exist_ok=True)
     store.begin()
+    given = _config_file(experiment, directory)
     measure = None if simulation is None else _simulated(simulation)
-    return _Part(experiment, store, Sweep(store, [chosen], variants, None, experiment.repeat, measure))
+    return _Part(experiment, store, Sweep(store, [chosen], variants, given, experiment.repeat, measure))
+
+
+def _config_file(experiment: Experiment, directory: Path) -> Path | None:
+    """Write the configuration of an experiment into a directory; None: it has none."""
+    if not experiment.config:
+        return None
+    path = directory / _CONFIG
+    path.write_text(experiment.config)
+    return path
 
 
 def _simulation(experiment: Experiment, chosen: Scenario) -> Simulation | None:

@@ -32,7 +32,8 @@ def test_the_bytes_of_version_and_capabilities():
 def test_each_capability_is_a_bit_of_its_own_and_its_lack_has_words():
     assert all(not a & b for a, b in itertools.combinations(Capability, 2))
     assert Description("s1", ALL).lacks == []
-    assert len(set(Description("s1", Capability(0)).lacks)) == len(Capability)
+    assert len(set(Description("s1", Capability(0)).lacks)) == len(ALL) == len(Capability) - 1
+    assert Capability.UNIFIES_SCALES not in ALL  # the kernel lacks nothing without it
 
 
 @pytest.mark.parametrize("other", [VERSION - 1, VERSION + 1])

@@ -7,7 +7,7 @@ import pytest
 from fairq_ryu.fabric.ways import Asked, RuleCount, Way, in_words, limits
 from mininet_topos import switch
 
-ALL = Asked(hold=True, roles=True)
+ALL = Asked(hold=True, roles=True, unify=True)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_paths_can_do_everything():
 def test_each_limit_has_the_reason(way, connected, reason):
     found = limits(way, connected, 0, ALL)
     assert all(line.endswith(f": {reason}") for line in found)
-    wanted = ["paths are not pinned", "syn = hold", "role:host"]
+    wanted = ["paths are not pinned", "syn = hold", "role:host", "unify_scale"]
     assert all(any(word in line for line in found) for word in wanted)
     assert len(found) == len(wanted) + (way is Way.WINDOWS)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.agent import shim
+from fairq_ryu.agent.programs.program import UNIFY_GRACE_S
 from fairq_ryu.cli import main
 
 
@@ -18,7 +19,10 @@ def test_arguments_reach_the_shim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shim, "run", run)
     assert main.main(["shim", "--interface", "eth0"]) == 0
     assert main.main(["shim", "--interface", "eth0", "--mode", "reserved3", "--unify", "0"]) == 0
-    assert called == [("eth0", "reserved", None), ("eth0", "reserved3", 0)]
+    assert main.main(["shim", "--interface", "eth0", "--unify", "7", "--unify-grace", "200"]) == 0
+    grace = UNIFY_GRACE_S
+    assert called[:2] == [("eth0", "reserved", None, grace), ("eth0", "reserved3", 0, grace)]
+    assert called[2] == ("eth0", "reserved", 7, 200.0)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +30,8 @@ def test_arguments_reach_the_shim(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--unify", "15"], "--unify 15: there is no such scale"),
         (["--unify", "-1"], "--unify -1: there is no such scale"),
+        (["--unify", "7", "--unify-grace", "-1"], "--unify-grace -1 is no useful time"),
+        (["--unify", "7", "--unify-grace", "nan"], "--unify-grace nan is no useful time"),
         (["--mode", "off"], "--mode off without --unify leaves nothing to do"),
     ],
 )

@@ -136,6 +136,44 @@ def test_an_agent_is_connected_and_polled_when_it_has_described_itself(made, cap
     assert 7 not in made.site.windows.links
 
 
+@pytest.mark.parametrize(
+    ("setting", "unifies", "noticed"),
+    [
+        (Way.PATHS, True, False),
+        (Way.WINDOWS, True, True),
+        (Way.WINDOWS, False, False),
+        (None, True, False),  # the bridge has not said yet which way it wants
+    ],
+)
+def test_an_agent_that_unifies_scales_without_pinned_paths_is_noticed(
+    made, caplog, setting, unifies, noticed
+):
+    made.bridges.setting = setting
+    agent = FakeSwitch(oxm.agent_dpid(7))
+    made.switches.connected(agent)
+    made.describe(agent, hardware(ALL | Capability.UNIFIES_SCALES if unifies else ALL))
+    warnings = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert [line for line in warnings if "take unify_scale out" in line] == warnings
+    assert len(warnings) == noticed
+
+
+def test_scales_that_are_unified_are_a_limit_of_a_bridge_without_pinned_paths(made, caplog):
+    caplog.set_level("INFO")
+    agent = FakeSwitch(oxm.agent_dpid(7))
+    made.switches.connected(agent)
+    made.describe(agent, hardware(ALL | Capability.UNIFIES_SCALES))
+    inventory = made.site.windows.inventory
+    assert any("unify_scale" in line for line in inventory.limits(7, False))  # the bridge is not here
+    made.join()
+    assert inventory.limits(7, False) == []  # paths
+    made.switches.disconnected(made.bridge)
+    made.bridges.setting = Way.WINDOWS
+    made.switches.connected(made.bridge)
+    (line,) = [line for line in inventory.limits(7, False) if "unify_scale" in line]
+    assert line.endswith("this controller leaves the bridge alone")
+    assert any(line in message for message in caplog.messages)
+
+
 def test_an_agent_of_another_version_is_refused_and_told_why(made):
     agent = FakeSwitch(oxm.agent_dpid(7))
     made.switches.connected(agent)

@@ -49,18 +49,28 @@ def test_quick_takes_less_than_25_minutes():
 
 
 @pytest.mark.parametrize("experiment", BOTH)
-def test_an_experiment_can_be_run(experiment):
+def test_an_experiment_can_be_run(experiment, tmp_path):
     chosen = scenario.load(experiment.scenario, experiment.set)
     assert chosen.source and chosen.claim
     given = tomllib.loads(Path(_path(experiment)).read_text())
     assert given["scale"] == chosen.scale  # k is in the file
-    variants.read(experiment.policies, machine.known_policies())
+    (tmp_path / "experiment.conf").write_text(experiment.config)
+    variants.read(experiment.policies, machine.known_policies(), tmp_path / "experiment.conf")
     if experiment.simulated:
+        assert not experiment.config
         order.check(chosen)
         for policy in experiment.policies:
             runner._scenario(chosen, policy)
             laws.laws_of(policy, runner.loader.load([]), chosen.rate_mbit, order.round_trip_ms(chosen))
         find_ns3()
+
+
+def test_long_round_trips_are_told_to_the_laws():
+    far = [each for each in EVERY if each.scenario in ("tenants", "short-beside-long", "two-receivers")]
+    assert len(far) == 3
+    for each in far:
+        rtt_ms = scenario.load(each.scenario, each.set).rtt_ms
+        assert each.config == f"[fairq]\nbase_rtt = {rtt_ms / 1000}\n"
 
 
 def _path(experiment):

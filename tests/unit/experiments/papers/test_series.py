@@ -57,10 +57,12 @@ def bench(monkeypatch):
 
         def __init__(self):
             self.made = []
+            self.configs = {}
             self.stop = lambda *_run: None
 
         def run_policy(self, chosen, variant, logs, config_file, interrupts, report):
             run = (logs.parents[2].name, variant.name, chosen.seed)
+            self.configs[run[0]] = config_file and config_file.read_text()
             outcome = self.stop(*run)
             if outcome:
                 return {"policy": variant.name, "failed": outcome}
@@ -73,6 +75,7 @@ def bench(monkeypatch):
         def metadata(self, name, overrides, variants, config_file, files):
             return {
                 "scenario_name": name,
+                "policy_config": config_file and config_file.read_text(),
                 "git_commit": self.commit,
                 "overrides": overrides,
                 "variants": {},
@@ -106,6 +109,14 @@ def test_every_policy_is_run_as_often_as_planned(bench, tmp_path, capsys):
     assert "1 of 12: A droptail, 1 of 3; about 3 min left" in printed.err
     assert re.search(r"A +agrees +9.82 \[9.61, 10\] +p99", printed.out)
     assert "4 claims: 2 agree, 2 do not, of 0 these repetitions cannot tell.\n" in printed.out
+
+
+def test_an_experiment_may_have_a_configuration_of_its_own(bench, tmp_path, monkeypatch):
+    far = experiment("A", config="[fairq]\nbase_rtt = 0.1\n")
+    monkeypatch.setattr(plan, "load", lambda _quick=False: (Paper("P", "by P", (far, B)),))
+    assert series.main(tmp_path) == 0
+    assert bench.configs == {"A": far.config, "B": None}
+    assert result.load(tmp_path / "A")["metadata"]["policy_config"] == far.config
 
 
 def test_a_killed_series_continues_with_what_is_missing(bench, tmp_path):
