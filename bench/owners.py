@@ -299,7 +299,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--ports", type=int, default=10, help="per bridge")
     parser.add_argument("--connections", type=int, default=20, help="per port")
     parser.add_argument(
-        "--rate", default="0,200", help="new connections a second, on all ports together; several with commas"
+        "--rate",
+        default="0,200,1000",
+        help="new connections a second, on all ports together; several with commas",
     )
     parser.add_argument("--seconds", type=float, default=30.0, help="of the measurement")
     parser.add_argument("--warm-up", type=float, default=10.0, help="seconds before it")
