@@ -49,6 +49,16 @@ class Server:
         done = subprocess.run(command, capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
 
+    def add_remote(self, remote: str = "") -> str:
+        """One more address, until the server ends: this one, or a new one. Returns it."""
+        remote = remote or f"tcp:127.0.0.1:{free_port()}"
+        assert self.ask("ovsdb-server/add-remote", _listening(remote)) is not None
+        return remote
+
+    def remove_remote(self, remote: str) -> None:
+        """The server listens there no longer, and ends the connections that it has there."""
+        assert self.ask("ovsdb-server/remove-remote", _listening(remote)) is not None
+
     @property
     def leads(self) -> bool:
         return self.running and "Role: leader" in (self.ask("cluster/status", NAME) or "")
@@ -66,6 +76,11 @@ class Server:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+
+def _listening(remote: str) -> str:
+    """As an address is written where a server listens."""
+    return f"ptcp:{remote.rpartition(':')[2]}:127.0.0.1"
 
 
 def single(folder: Path) -> Server:
