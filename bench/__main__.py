@@ -23,6 +23,7 @@ from bench import (
     scale,
     serving,
     step,
+    takeover,
     ticks,
 )
 
@@ -43,8 +44,9 @@ BENCHES: dict[str, Callable[[], None]] = {
     "scale": scale.main,
     "owners": owners.main,
     "attacks": attacks.main,
+    "takeover": takeover.main,
 }
-WITHOUT_ROOT = {"laws", "far", "beside", "ports", "scale", "owners"}
+WITHOUT_ROOT = {"laws", "far", "beside", "ports", "scale", "owners", "takeover"}
 
 
 def main() -> int:

@@ -2,9 +2,10 @@
 
 Real controllers (``ryu-manager``), a real database (one ``ovsdb-server``) and simulated agents, which speak
 the real channel over TCP on this machine (:mod:`bench.simulated_switches`) and connect to every controller.
-Each port has a busy queue and connections that last. Measured are each controller's processor time and
-memory, and how long it takes until a controller that is killed is replaced. All share the processors of the
-machine: what counts is the processor time of each controller. Needs no root.
+Each port has a busy queue and connections that last, and new ones begin at a rate; their agents copy the
+segments that begin and end them. Measured are each controller's processor time and memory, how many of the
+connections they know, and how long it takes until a controller that is killed is replaced. All share the
+processors of the machine: what counts is the processor time of each controller. Needs no root.
 ``python -m bench.owners --help`` lists the options.
 """
 
@@ -19,8 +20,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +36,26 @@ from fairq_ryu.experiments.traffic.workers import RunError
 # Seconds in which all must be governed and evenly spread, and between two looks.
 _START_TIME, _LOOK = 240.0, 0.05
 _SWITCHES_A_PROCESS = 50
+# How long a new connection lasts, s.
+_LIFETIME = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``controllers``; ``bridges`` with ``ports`` each, and ``connections`` on each port."""
+    """``controllers``; ``bridges`` with ``ports`` each, and ``connections`` on each port; ``rate``: new
+    connections per second on all ports together.
+    """
 
     controllers: int
     bridges: int
     ports: int
     connections: int
+    rate: float = 0.0
+
+    @property
+    def all_ports(self) -> int:
+        """The number of ports of all bridges."""
+        return self.bridges * self.ports
 
     def settings(self, controllers: Sequence[int]) -> list[Settings]:
         """The processes of agents; the ``controllers`` listen on these ports."""
@@ -56,8 +67,8 @@ class Case:
                 min(_SWITCHES_A_PROCESS, self.bridges + 1 - first),
                 self.ports,
                 self.connections,
-                rate=0.0,
-                seconds=1.0,
+                rate=self.rate / self.all_ports,
+                seconds=_LIFETIME,
                 others=tuple(others),
                 bridges=False,
             )
@@ -79,11 +90,15 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """``lapses`` of leases before a controller is killed. Then: ``claimed``, seconds until others own its
-    bridges; ``governed``, until all ports have windows again; ``least``, ports that had windows at all times.
+    """``rate``: connections that began in a second; ``known``: connections that all controllers together
+    have as established; ``lapses`` of leases before a controller is killed. Then: ``claimed``, seconds until
+    others own its bridges; ``governed``, until all ports have windows again; ``least``, ports that had
+    windows at all times.
     """
 
     controllers: Sequence[Found]
+    rate: float
+    known: int
     lapses: int
     claimed: float | None
     governed: float | None
@@ -102,32 +117,47 @@ class Running:
         server = subprocess.Popen([*words, "-vconsole:off"])
         stack.callback(server.wait)
         stack.callback(server.kill)
-        self.case, self.children, self.rest = case, list[Child](), list[int]()
-        ports = []
+        self.case, self.asked, self._folder, self._stack = case, 0, folder, stack
+        self._ports = [(free_port(), free_port()) for _ in range(case.controllers)]
         for number in range(case.controllers):
-            port, rest = free_port(), free_port()
-            config = folder / f"c{number}.conf"
             shared = f"[cluster]\ndatabase = {remote}\nname = c{number}\n"
-            config.write_text(f"[fairq_ryu]\nlease = {LEASE}\nway = windows\n{shared}")
-            child = Child(
-                folder / f"c{number}.log",
-                find_program("ryu-manager"),
-                *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
-                *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(rest)),
-                *("--config-file", str(config), "fairq_ryu.apps.fairq"),
-            )
-            stack.callback(child.end)
-            self.children.append(child)
-            self.rest.append(rest)
-            ports.append(port)
+            text = f"[fairq_ryu]\nlease = {LEASE}\nway = windows\n{shared}"
+            (folder / f"c{number}.conf").write_text(text)
+        self.children = [self._controller(number) for number in range(case.controllers)]
         for child in self.children:
             child.wait_for("REST:")
         self.wait(lambda: len(self.cluster()["controllers"]) == case.controllers, "controllers")
         log = stack.enter_context((folder / "switches.log").open("wb"))
         self.agents: list[Switches] = []
-        for settings in case.settings(ports):
+        for settings in case.settings([port for port, _ in self._ports]):
             self.agents.append(Switches(settings, log))
             stack.callback(self.agents[-1].end)
+
+    def _controller(self, number: int) -> Child:
+        port, rest = self._ports[number]
+        child = Child(
+            self._folder / f"c{number}.log",
+            find_program("ryu-manager"),
+            *("--ofp-listen-host", "127.0.0.1", "--ofp-tcp-listen-port", str(port)),
+            *("--wsapi-host", "127.0.0.1", "--wsapi-port", str(rest)),
+            *("--config-file", str(self._folder / f"c{number}.conf"), "fairq_ryu.apps.fairq"),
+        )
+        self._stack.callback(child.end)
+        return child
+
+    def kill(self, number: int) -> float:
+        """Kill a controller; the time of the monotonic clock before. Another one is asked from now on."""
+        if self.asked == number:
+            self.asked = (number + 1) % self.case.controllers
+        began = time.monotonic()
+        self.children[number].process.send_signal(signal.SIGKILL)
+        return began
+
+    def start(self, number: int) -> None:
+        """Start a controller that was killed."""
+        self.children[number].end()
+        self.children[number] = self._controller(number)
+        self.children[number].wait_for("REST:")
 
     @staticmethod
     def wait(done: Any, what: str) -> float:
@@ -140,8 +170,16 @@ class Running:
         return time.monotonic() - began
 
     def cluster(self) -> Any:
-        """Who owns what, as the first controller says."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.rest[0]}/v1/cluster", timeout=20) as answer:
+        """Who owns what, as a controller that lives says."""
+        return self._ask("cluster")
+
+    def known(self) -> int:
+        """The number of established connections that the controllers know."""
+        return int(self._ask("flows?limit=1&state=established")["total"])
+
+    def _ask(self, what: str) -> Any:
+        url = f"http://127.0.0.1:{self._ports[self.asked][1]}/v1/{what}"
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return json.load(answer)
 
     def shares(self) -> list[int]:
@@ -152,7 +190,7 @@ class Running:
         """Whether all bridges have owners, evenly spread, and all ports have windows."""
         shares = self.shares()
         spread = sum(shares) == self.case.bridges and max(shares) - min(shares) <= 0.1 * max(shares) + 1
-        return spread and reports(self.agents).governed == self.case.bridges * self.case.ports
+        return spread and reports(self.agents).governed == self.case.all_ports
 
 
 def measure(case: Case, folder: Path, seconds: float, warm_up: float) -> Measured:
@@ -167,7 +205,7 @@ def measure(case: Case, folder: Path, seconds: float, warm_up: float) -> Measure
         began = time.monotonic()
         time.sleep(seconds)
         took = time.monotonic() - began
-        lapses = reports(run.agents).lapses
+        report = reports(run.agents)
         found = [
             Found(
                 bridges,
@@ -177,25 +215,25 @@ def measure(case: Case, folder: Path, seconds: float, warm_up: float) -> Measure
             )
             for bridges, pid, (processor, waited) in zip(run.shares(), pids, before, strict=True)
         ]
+        measured = Measured(found, report.connections / took, run.known(), report.lapses, None, None, 0)
         if case.controllers == 1:
-            return Measured(found, lapses, None, None, 0)
+            return measured
         claimed, governed, least = _kill(run)
-        return Measured(found, lapses, claimed, governed, least)
+        return replace(measured, claimed=claimed, governed=governed, least=least)
 
 
 def _kill(run: Running) -> tuple[float, float, int]:
     """Kill the last controller."""
-    wanted, least = run.case.bridges * run.case.ports, run.case.bridges * run.case.ports
-    run.children[-1].process.send_signal(signal.SIGKILL)
-    began = time.monotonic()
+    wanted = least = run.case.all_ports
+    last = run.case.controllers - 1
+    began = run.kill(last)
     claimed = None
     while True:
         report = reports(run.agents)
         least = min(least, report.least)
         now = time.monotonic() - began
         if claimed is None:
-            shares = {row["name"]: row["bridges"] for row in run.cluster()["controllers"]}
-            if not shares.get(f"c{run.case.controllers - 1}"):
+            if all(row["owner"] != f"c{last}" for row in run.cluster()["bridges"]):
                 claimed = now
         elif now > LEASE and report.governed == wanted:
             return claimed, now, least
@@ -203,41 +241,79 @@ def _kill(run: Running) -> tuple[float, float, int]:
             raise RunError(f"{report.governed} of {wanted} ports are governed again")
 
 
-def describe(case: Case, found: Measured) -> Iterator[str]:
-    """The lines of text for a case."""
-    ports = case.bridges * case.ports
-    name = f"owners, {case.controllers} controllers, {case.bridges} bridges, {ports} ports, "
-    name += f"{ports * case.connections} connections:"
-    each = ", ".join(
-        f"{row.bridges} bridges {row.processor:.2f} of a core (waited {row.waited:.0%}) "
-        f"{row.memory / 1e6:.0f} MB"
-        for row in found.controllers
-    )
-    yield f"{name} {each}; leases ended {found.lapses}"
-    if found.claimed is not None:
-        yield (
-            f"{name} one killed: its bridges have other owners after {found.claimed:.2f} s, all ports "
-            f"have windows after {found.governed:.2f} s at most; of {ports} ports, {found.least} had some at "
-            f"all times"
-        )
+_HEAD = (
+    "controllers",
+    "bridges of each",
+    "ports",
+    "connections that last",
+    "new connections a second",
+    "connections known",
+    "processor of each, of a core",
+    "together",
+    "waited for a processor, at most",
+    "memory of each, at most",
+    "leases ended",
+    "one killed: other owners after",
+    "all ports have windows after, at most",
+    "ports that always had windows",
+)
+
+
+def row(case: Case, found: Measured) -> list[str]:
+    """The row of a case in the table."""
+    each, ports = found.controllers, case.all_ports
+    killed = ["", "", ""]
+    if found.claimed is not None and found.governed is not None:
+        killed = [f"{found.claimed:.2f} s", f"{found.governed:.2f} s", str(found.least)]
+    return [
+        str(case.controllers),
+        ", ".join(str(one.bridges) for one in each),
+        str(ports),
+        str(ports * case.connections),
+        f"{found.rate:.0f}",
+        str(found.known),
+        ", ".join(f"{one.processor:.2f}" for one in each),
+        f"{sum(one.processor for one in each):.2f}",
+        f"{max(one.waited for one in each):.0%}",
+        f"{max(one.memory for one in each) / 1e6:.0f} MB",
+        str(found.lapses),
+        *killed,
+    ]
+
+
+def line(cells: Sequence[str]) -> str:
+    """A line of a table in Markdown."""
+    return f"| {' | '.join(cells)} |"
+
+
+def head(cells: Sequence[str]) -> str:
+    """The two lines above the rows of a table in Markdown."""
+    return f"{line(cells)}\n{'|---' * len(cells)}|"
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Print the figures."""
+    """Print a table."""
     parser = argparse.ArgumentParser(prog="python -m bench.owners", description=__doc__)
     parser.add_argument("--controllers", default="1,2,4", help="numbers of them, separated by commas")
     parser.add_argument("--bridges", type=int, default=100, help="in all")
     parser.add_argument("--ports", type=int, default=10, help="per bridge")
     parser.add_argument("--connections", type=int, default=20, help="per port")
+    parser.add_argument(
+        "--rate",
+        default="0,200,1000",
+        help="new connections a second, on all ports together; several with commas",
+    )
     parser.add_argument("--seconds", type=float, default=30.0, help="of the measurement")
     parser.add_argument("--warm-up", type=float, default=10.0, help="seconds before it")
     given = parser.parse_args(arguments)
+    sizes = given.bridges, given.ports, given.connections
+    numbers, rates = map(int, given.controllers.split(",")), list(map(float, given.rate.split(",")))
+    print(f"{given.bridges} bridges:\n\n{head(_HEAD)}", flush=True)
     try:
-        for number in map(int, given.controllers.split(",")):
-            case = Case(number, given.bridges, given.ports, given.connections)
+        for case in (Case(number, *sizes, rate) for number in numbers for rate in rates):
             with tempfile.TemporaryDirectory() as folder:
                 found = measure(case, Path(folder), given.seconds, given.warm_up)
-            print("\n".join(describe(case, found)), flush=True)
+            print(line(row(case, found)), flush=True)
     except (RunError, UserError) as error:
         raise SystemExit(f"bench: {error}") from None
 

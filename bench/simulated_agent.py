@@ -271,6 +271,11 @@ class SimulatedPorts:
         """The number of ports whose rule is in force."""
         return sum(ends > now_ns for _, ends in self._rules.values())
 
+    def ruled_since(self, since_ns: int) -> bool:
+        """Whether the rules of all ports have been installed or renewed since then."""
+        renewed = [at for at, _ in self._rules.values()]
+        return len(renewed) == len(self._ports) and min(renewed) >= since_ns
+
     @property
     def laws(self) -> int:
         """The number of ports with a law."""

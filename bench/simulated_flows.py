@@ -29,10 +29,14 @@ RTT_US = 5000
 
 
 class Copy(NamedTuple):
-    """A segment that the bridge copies to the controller, at the port where it enters the network."""
+    """A segment that is copied to the controller: by the bridge at the ``port`` where it enters the network,
+    or by the agent at the port by which it ``leaves``, because it has this ``flag``.
+    """
 
     port: int
     frame: bytes
+    leaves: int
+    flag: int
 
 
 @dataclass(slots=True)
@@ -106,7 +110,7 @@ class Flows:
         for port in ports:
             other = port % self.ports + 1
             key = FlowKey(self.address(port), self.address(other), 9, 9)
-            yield Copy(port, self._frame(key, port, other, ACK, 1, 1))
+            yield self._copy(key, port, other, ACK, 1, 1)
 
     def advance(self, now: float) -> Iterator[Copy]:
         """The copies of the segments since the last call: SYN and SYN-ACK of connections that begin, FIN and
@@ -118,8 +122,8 @@ class Flows:
             server = (self.opened - lasting) % self.ports + 1
             made = self._connect(server, now, self.seconds)
             key, isn = made.key, made.number * 1000
-            yield Copy(made.client, self._frame(key, made.client, server, SYN, isn, 0))
-            yield Copy(server, self._frame(key.reversed, server, made.client, SYN | ACK, isn + 7, isn + 1))
+            yield self._copy(key, made.client, server, SYN, isn, 0)
+            yield self._copy(key.reversed, server, made.client, SYN | ACK, isn + 7, isn + 1)
         while self._ends and self._ends[0][0] <= now:
             due, number, key = heapq.heappop(self._ends)
             found = self._open.get(key)
@@ -130,20 +134,19 @@ class Flows:
                 self._news.append((found, True))
                 client, server, isn = found.client, found.server, number * 1000
                 size = self._bytes(found, due)
-                yield Copy(client, self._frame(key, client, server, FIN | ACK, isn + 1 + size, isn + 8))
-                back = self._frame(key.reversed, server, client, FIN | ACK, isn + 8, isn + 2 + size)
-                yield Copy(server, back)
+                yield self._copy(key, client, server, FIN | ACK, isn + 1 + size, isn + 8)
+                yield self._copy(key.reversed, server, client, FIN | ACK, isn + 8, isn + 2 + size)
             else:
                 del self._open[key]
 
-    def _frame(self, key: FlowKey, source: int, target: int, flags: int, seq: int, ack: int) -> bytes:
+    def _copy(self, key: FlowKey, source: int, target: int, flags: int, seq: int, ack: int) -> Copy:
         packed = addresses.packed(key.src), addresses.packed(key.dst)
         options = tcp_options.syn(MSS, WSCALE) if flags & SYN else b""
         tcp = build.tcp(
             b"".join(packed), (key.sport, key.dport), seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, flags, 500, options
         )
         macs = mac_bytes(self.mac(source)), mac_bytes(self.mac(target))
-        return build.tcp_frame(macs, packed, tcp)
+        return Copy(source, build.tcp_frame(macs, packed, tcp), target, flags & (SYN | FIN))
 
     def _bytes(self, connection: Connection, now: float) -> int:
         last = now if connection.ends is None else min(now, connection.ends)

@@ -1,4 +1,4 @@
-"""A process of simulated switches, each a bridge and its agent, with a connection each to one controller.
+"""A process of simulated switches, each a bridge and its agent, with a connection each to every controller.
 
 ``python -m bench.simulated_switches`` reads its :class:`Settings` as a line of JSON from stdin. Every further
 line is answered by a :class:`Report` on stdout; both count from the line before. Real switches have their own
@@ -8,6 +8,7 @@ processors: one of the machine's is left to the controller.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import os
@@ -18,9 +19,12 @@ from dataclasses import asdict, dataclass, field
 
 from bench.simulated_agent import SimulatedPorts, make_server
 from bench.simulated_bridge import BridgeSession
-from bench.simulated_flows import Flows
+from bench.simulated_flows import Copy, Flows
 from fairq_ryu.agent.controller_session import ControllerSession
+from fairq_ryu.agent.segment_copier import CopiedSegment
 from fairq_ryu.channel.framing import HEADER
+from fairq_ryu.channel.segment_copies import SegmentMatch
+from fairq_ryu.packet.headers import ETH_IP
 
 HOST = "127.0.0.1"
 # Seconds between two steps of the traffic, and, as in the agent, between two searches for leases that have
@@ -29,16 +33,17 @@ _STEP, _EXPIRY, _SWEEP = 0.02, 0.1, 1.0
 # The switches of a process are advanced in so many groups, one after the other: real ones do not send at the
 # same moment.
 _GROUPS = 10
-# A controller that does not read is sent more after this time, seconds.
-_RETRY = 0.002
-_SUMMED = ("governed", "laws", "least", "renewals", "lapses", "hosts", "connections")
+# A controller that does not read is sent more after this time, seconds; to one that has gone, agents connect
+# again after that.
+_RETRY, _CONNECT_AGAIN = 0.002, 0.5
+_SUMMED = ("governed", "laws", "least", "renewals", "lapses", "hosts", "connections", "channels")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``port``: the controller's, and ``others`` of controllers that share the fabric with it; ``first``:
     number of the first switch; ``lasting``, ``rate``, ``seconds`` and ``sending``: see :class:`Flows`;
-    ``bridges``: those connect, too, and not only their agents. Without, no connections begin.
+    ``bridges``: those connect, too, and not only their agents. Without, the agents copy segments.
     """
 
     port: int
@@ -84,7 +89,9 @@ class Report:
     in force; ``least``: the lowest number of governed ports since the last report; ``renewals`` and
     ``lapses`` of leases; ``hosts`` that the controller knows; ``gap``: longest time between two renewals of
     a port, seconds; ``left``: least part of a lease that was left when it was renewed; ``connections`` that
-    have begun.
+    have begun; ``channels``: connections of agents to controllers that are open; ``owned``: by the number of
+    a switch, the generation of its owner, and the time of the monotonic clock from which on all rules are of
+    this owner, seconds.
     """
 
     governed: int = 0
@@ -96,6 +103,8 @@ class Report:
     gap: float = 0.0
     left: float = 1.0
     connections: int = 0
+    channels: int = 0
+    owned: dict[str, tuple[int, float]] = field(default_factory=dict)
     agents: Traffic = field(default_factory=Traffic)
     bridges: Traffic = field(default_factory=Traffic)
 
@@ -104,6 +113,7 @@ class Report:
         for name in _SUMMED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.gap, self.left = max(self.gap, other.gap), min(self.left, other.left)
+        self.owned |= other.owned
         self.agents.add(other.agents)
         self.bridges.add(other.bridges)
 
@@ -142,11 +152,16 @@ class MessageCounter:
 
 class Channel(asyncio.Protocol):
     """A connection to the controller, whose bytes and messages are counted. ``session`` makes the switch's
-    end of it: a function that takes received bytes.
+    end of it: a function that takes received bytes. ``ended`` is called when the controller has closed it.
     """
 
-    def __init__(self, traffic: Traffic, session: Callable[[Channel], Callable[[bytes], object]]) -> None:
-        self._traffic, self._session = traffic, session
+    def __init__(
+        self,
+        traffic: Traffic,
+        session: Callable[[Channel], Callable[[bytes], object]],
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._traffic, self._session, self._ended = traffic, session, ended
         self._in, self._out = MessageCounter(), MessageCounter()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -166,9 +181,10 @@ class Channel(asyncio.Protocol):
             asyncio.get_running_loop().call_later(_RETRY, self._process, b"")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The controller has ended the connection: then there is nothing to measure."""
+        """The controller has ended the connection."""
         if exc is not None:
             print(f"the controller has closed a connection: {exc}", file=sys.stderr)
+        self._ended()
 
     def send(self, data: bytes) -> None:
         """Send bytes."""
@@ -194,27 +210,65 @@ class Switch:
         self._number, self._settings = number, settings
         self._bridge: BridgeSession | None = None
         self._connections = 0
+        # The generation of the owner, when it came (ns), and from when on all rules are the owner's (s).
+        self._generation, self._fenced_ns, self._owned_at = 0, 0, 0.0
 
     async def connect(self) -> None:
         """Connect the bridge and the agent, to every controller."""
-        loop, report = asyncio.get_running_loop(), self.report
+        loop = asyncio.get_running_loop()
 
         def bridge(channel: Channel) -> Callable[[bytes], object]:
             self._bridge = BridgeSession(self.flows, self._number, channel.send)
             return self._bridge.receive
 
-        def agent(channel: Channel) -> Callable[[bytes], object]:
-            return ControllerSession(self.server, channel.send, channel.unread).receive
-
         for port in (self._settings.port, *self._settings.others):
             if self._settings.bridges:
-                await loop.create_connection(lambda: Channel(report.bridges, bridge), HOST, port)
-            await loop.create_connection(lambda: Channel(report.agents, agent), HOST, port)
+                await loop.create_connection(lambda: Channel(self.report.bridges, bridge), HOST, port)
+            await self._connect_agent(port)
+
+    async def _connect_agent(self, port: int) -> None:
+        sessions: list[ControllerSession] = []
+
+        def begin(channel: Channel) -> Callable[[bytes], object]:
+            session = ControllerSession(self.server, channel.send, channel.unread)
+            sessions.append(session)
+
+            def receive(data: bytes) -> object:
+                began_ns = time.monotonic_ns()
+                left = session.receive(data)
+                self._note_owner(began_ns)
+                return left
+
+            return receive
+
+        def ended() -> None:
+            sessions.pop().close()
+            again.append(loop.create_task(self._connect_again(port)))
+
+        loop = asyncio.get_running_loop()
+        again: list[asyncio.Task[None]] = []  # a task that nobody knows may be collected
+        await loop.create_connection(lambda: Channel(self.report.agents, begin, ended), HOST, port)
+
+    async def _connect_again(self, port: int) -> None:
+        while True:
+            await asyncio.sleep(_CONNECT_AGAIN)
+            with contextlib.suppress(OSError):
+                return await self._connect_agent(port)
+
+    def _note_owner(self, began_ns: int) -> None:
+        """Messages that arrived then have been processed: is there another owner, and has it all rules?"""
+        generation = self.server.generation or 0
+        if generation != self._generation:
+            self._generation, self._fenced_ns, self._owned_at = generation, began_ns, 0.0
+        if generation and not self._owned_at and self.data.ruled_since(self._fenced_ns):
+            self._owned_at = time.monotonic()
 
     def advance(self, now: float) -> None:
         """Let the traffic go on; ``now`` in seconds."""
         if self._bridge is not None:
             self._bridge.advance(now)
+        elif not self._settings.bridges:
+            self.server.copier.deliver(map(_copied, self.flows.advance(now)), time.monotonic_ns())
 
     def expire(self, now_ns: int) -> None:
         """Remove rules whose lease has ended, and count the ports that have one."""
@@ -231,6 +285,8 @@ class Switch:
         taken.hosts = 0 if self._bridge is None else self._bridge.known
         taken.connections = self.flows.opened - self._connections
         self._connections = self.flows.opened
+        taken.channels = len(self.server.sessions)
+        taken.owned = {str(self._number): (self._generation, self._owned_at)} if self._owned_at else {}
         found = Report()
         found.add(taken)
         # The channels keep their counters: these start again.
@@ -238,6 +294,11 @@ class Switch:
         for traffic in (taken.agents, taken.bridges):
             traffic.bytes_in = traffic.bytes_out = traffic.messages_in = traffic.messages_out = 0
         return found
+
+
+def _copied(copy: Copy) -> CopiedSegment:
+    rule = SegmentMatch(ETH_IP, copy.flag)
+    return CopiedSegment(rule, copy.leaves, copy.frame, len(copy.frame))
 
 
 async def _repeat(seconds: float, job: Callable[[], None]) -> None:

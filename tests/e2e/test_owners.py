@@ -3,12 +3,15 @@
 import contextlib
 import json
 import signal
+import subprocess
 import time
 import urllib.error
 import urllib.request
 
 import pytest
 
+from fairq_ryu.packet import parse
+from tests.support.capture import frames
 from tests.support.fixtures import leaving_nothing
 from tests.support.lab import TOKEN, Lab, output, until
 from tests.support.ovsdb import single
@@ -17,14 +20,17 @@ pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
 
 
 class Site:
-    """``managers``: the controllers by name."""
+    """``managers``: the controllers by name. ``app``: their application; ``own``: settings of each. Each has
+    an address of its own at the server of the database, ``remotes``.
+    """
 
-    def __init__(self, lab, server, way):
+    def __init__(self, lab, server, way, app="fairq", own=("", "")):
         self.lab, self.server = lab, server
-        self.managers = {}
-        for name in ("a", "b"):
-            config = f"[fairq_ryu]\nway = {way}\n[cluster]\ndatabase = {server.remote}\nname = {name}\n"
-            self.managers[name] = lab.controller(config=config, connect=False)
+        self.managers, self.remotes = {}, {}
+        for name, text in zip(("a", "b"), own, strict=True):
+            self.remotes[name] = server.add_remote()
+            config = f"[fairq_ryu]\nway = {way}\n[cluster]\ndatabase = {self.remotes[name]}\nname = {name}\n"
+            self.managers[name] = lab.controller(app, config + text, connect=False)
         self.targets = [f"tcp:127.0.0.1:{each.port}" for each in self.managers.values()]
         if way != "windows":
             output("ovs-vsctl", "set-controller", "s1", *self.targets)
@@ -75,16 +81,22 @@ class Site:
         return self.lab.port_status()["rule"] is not None
 
 
+@contextlib.contextmanager
+def made_site(folder, way, **options):
+    with leaving_nothing(), contextlib.ExitStack() as stack:
+        server = single(folder)
+        stack.callback(server.kill)
+        lab = Lab(folder, 2, forward=way == "windows")
+        stack.callback(lab.close)
+        made = Site(lab, server, way, **options)
+        assert until(made.settled, 20), made.managers["a"].text + made.managers["b"].text
+        made.way = way
+        yield made
+
+
 @pytest.fixture(params=["normal", "windows", "paths"])
 def site(request, tmp_path):
-    with leaving_nothing(), contextlib.ExitStack() as stack:
-        server = single(tmp_path)
-        stack.callback(server.kill)
-        lab = Lab(tmp_path, 2, forward=request.param == "windows")
-        stack.callback(lab.close)
-        made = Site(lab, server, request.param)
-        assert until(made.settled, 20), made.managers["a"].text + made.managers["b"].text
-        made.way = request.param
+    with made_site(tmp_path, request.param) as made:
         yield made
 
 
@@ -188,3 +200,83 @@ def test_every_controller_answers_for_all_and_changes_outlive_the_owner(site):
     assert until(lambda: stands(other) == wanted, 10), stands(other)
     missing = site.ask(other, "ports")[1]["missing"]
     assert [each["controller"] for each in missing] == [owner]
+
+
+# The windows in between
+
+
+class Acks:
+    """The ACKs of a connection to port 5001, as the receiver has sent them and as h1 gets them."""
+
+    def __init__(self, lab, folder):
+        self.files = {name: folder / f"{name}.pcap" for name in ("r", "h1")}
+        self.programs = []
+        for name, file in self.files.items():
+            words = ["tcpdump", "-n", "-i", f"{name}-eth0", "-s", "96", "-B", "65536", "-U", "-Z", "root"]
+            program = lab[name].popen([*words, "-w", str(file), "tcp src port 5001"], stderr=subprocess.PIPE)
+            assert b"listening" in program.stderr.readline()
+            self.programs.append(program)
+
+    def stop(self):
+        """The windows of all ACKs that were captured at both, in order: the receiver's own, and as h1 gets
+        it; and the factor that makes bytes of them.
+        """
+        time.sleep(1.2)  # the kernel delivers captured packets after a second at the latest
+        for program in self.programs:
+            program.send_signal(signal.SIGINT)
+            program.communicate(timeout=20)
+        sent, got = (list(frames(file.read_bytes())) for file in self.files.values())
+        (scale,) = {tcp.wscale for each in sent if (tcp := parse.parse(each).tcp).syn}
+        own = dict(map(_window, sent))
+        pairs = [(own[key], window) for key, window in map(_window, got) if key in own]
+        return pairs, 1 << scale
+
+
+def _window(frame):
+    """What tells an ACK from others, and its window: IPv4 without options."""
+    return frame[18:20] + frame[34:47], int.from_bytes(frame[48:50], "big")
+
+
+@pytest.mark.parametrize("way", ["windows", "paths"])
+def test_no_window_in_between_is_wrong(tmp_path, way):
+    """Each controller has a window of its own, so a lowered one tells whose it is. The owner is cut off from
+    the database, goes on and is replaced; later the second owner is killed, and the first one owns again.
+    """
+    pools = {"a": 20_000, "b": 40_000}
+    own = [f"[fixed]\npool = {pool}\n" for pool in pools.values()]
+    with made_site(tmp_path, way, app="fixed", own=own) as site:
+        first, second = site.owner(), site.other()
+        acks = Acks(site.lab, tmp_path)
+        site.lab.bulk("h1", 5001)
+        seen = []
+
+        def rule():
+            """The agent's rule; what is seen is noted."""
+            row = site.lab.port_status()["rule"]
+            pool = row and row["bytes"]
+            if not seen or seen[-1] != pool:
+                seen.append(pool)
+            return pool
+
+        assert until(lambda: rule() == pools[first], 10), seen
+        _, generation = site.row()
+        site.server.remove_remote(site.remotes[first])
+        assert until(lambda: rule() == pools[second], 10, 0.01), seen
+        assert site.row() == (second, generation + 1)
+        assert not until(lambda: rule() != pools[second], 1.5, 0.01), seen
+        site.server.add_remote(site.remotes[first])
+        assert until(lambda: rule() and site.said(first, f"not owned any more, but by {second}"), 10), seen
+        site.managers[second].end(signal.SIGKILL)
+        assert until(lambda: rule() == pools[first], 10, 0.01), seen
+        assert site.row() == (first, generation + 2)
+        pairs, unit = acks.stop()
+        # The rules of before are cleared, or end.
+        ends = [pool for pool in seen if pool is not None]
+        assert ends == [pools[first], pools[second], pools[first]], seen
+        windows = []
+        for advertised, got in pairs:
+            assert got <= advertised
+            if got != advertised and (not windows or windows[-1] != got):
+                windows.append(got)
+        expected = [pools[first] // unit, pools[second] // unit, pools[first] // unit]
+        assert windows == expected, (windows, unit)

@@ -32,13 +32,15 @@ class Server:
         self.file, self.port = file, port
         self.control = file.with_suffix(".ctl")
         self.process: subprocess.Popen[bytes] | None = None
+        self._more: set[str] = set()  # addresses beside that of the port
 
     @property
     def remote(self) -> str:
         return f"tcp:127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = ["ovsdb-server", str(self.file), f"--remote=ptcp:{self.port}:127.0.0.1"]
+        command = ["ovsdb-server", str(self.file)]
+        command += [f"--remote={_listening(each)}" for each in (self.remote, *self._more)]
         command += [f"--unixctl={self.control}", "-vconsole:off", "-vsyslog:off"]
         with self.file.with_suffix(".err").open("ab") as errors:
             self.process = subprocess.Popen(command, stdout=errors, stderr=errors)
@@ -48,6 +50,18 @@ class Server:
         command = ["ovs-appctl", "-T", "1", "-t", str(self.control), *words]
         done = subprocess.run(command, capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
+
+    def add_remote(self, remote: str = "") -> str:
+        """The server listens at one more address: this one, or a new one. Returns it."""
+        remote = remote or f"tcp:127.0.0.1:{free_port()}"
+        self._more.add(remote)
+        assert self.ask("ovsdb-server/add-remote", _listening(remote)) is not None
+        return remote
+
+    def remove_remote(self, remote: str) -> None:
+        """The server listens there no longer, and ends the connections that it has there."""
+        self._more.remove(remote)
+        assert self.ask("ovsdb-server/remove-remote", _listening(remote)) is not None
 
     @property
     def leads(self) -> bool:
@@ -66,6 +80,11 @@ class Server:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+
+def _listening(remote: str) -> str:
+    """As an address is written where a server listens."""
+    return f"ptcp:{remote.rpartition(':')[2]}:127.0.0.1"
 
 
 def single(folder: Path) -> Server:
