@@ -72,7 +72,7 @@ def judge(papers: Sequence[Paper], results: Mapping[str, Mapping[str, Any] | Non
         for experiment in sorted((*paper.experiments, *paper.left_out), key=lambda each: each.place):
             whole = results.get(experiment.id)
             for claim in experiment.claims:
-                found = verdict.judge(claim.expression, whole)
+                found = verdict.judge(claim.expression, whole, results)
                 if experiment in paper.left_out:
                     found = found._replace(why="--quick leaves it out")
                 if found.word == DIFFERS and claim.differs:
