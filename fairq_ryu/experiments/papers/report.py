@@ -50,7 +50,7 @@ def main(directory: Path, quick: bool, out: Path, records: bool = False) -> int:
     show(judged)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        files = _write(papers, results, judged, directory, out)
+        files = _write(papers, results, judged, directory, out, quick)
         if records:
             files += [flows.write(whole, directory / name) for name, whole in results.items() if whole]
     except OSError as error:
@@ -125,6 +125,7 @@ def _write(
     judged: Sequence[Judged],
     directory: Path,
     out: Path,
+    quick: bool,
 ) -> list[Path]:
     """All files, the page first."""
     files: list[Path] = []
@@ -132,7 +133,7 @@ def _write(
     with matplotlib.rc_context(STYLE):
         drawn = picture.claims([(each.claim, each.verdict) for each in judged])
         if drawn is not None:
-            made, svg = draw(drawn, out, PICTURE, _origins(results))
+            made, svg = draw(drawn, out, PICTURE, _origins(results, quick))
             files += made
             parts += page.drawn([(picture.CAPTION, svg)])
     for paper in papers:
@@ -151,9 +152,11 @@ def _write(
     return [path, out / CLAIMS, *files]
 
 
-def _origins(results: Mapping[str, Mapping[str, Any] | None]) -> str:
+def _origins(results: Mapping[str, Mapping[str, Any] | None], quick: bool) -> str:
     """Of a picture of all experiments."""
-    return "; ".join(f"{name}: {origin.line(whole)}" for name, whole in results.items() if whole)
+    there = {name: whole for name, whole in results.items() if whole}
+    command = f"command fairq run papers{' --quick' if quick else ''} --only {','.join(there)}"
+    return "; ".join([command, *(f"{name}: {origin.line(whole)}" for name, whole in there.items())])
 
 
 _READING = (

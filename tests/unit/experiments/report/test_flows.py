@@ -1,6 +1,7 @@
 """Per-flow records of real results (long lists cut), and what the figures of a report say of their origin."""
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -79,5 +80,22 @@ def test_each_picture_contains_its_scenario_policies_and_commit(name, tmp_path, 
     report.pictures(whole, tmp_path)
     assert texts and set(texts) == {origin.line(whole)}
     metadata = whole["metadata"]
-    for words in (metadata["scenario_name"], metadata["git_commit"][:12], whole["policies"][-1]["policy"]):
+    verb = "simulate" if name == "simulated" else "run"
+    command = f"command fairq {verb} {metadata['scenario_name']} --policy {whole['policies'][0]['policy']}"
+    for words in (metadata["scenario_name"], metadata["git_commit"][:12], command):
         assert words in texts[0]
+
+
+def test_the_command_makes_the_same_run_again():
+    whole = json.loads(RESULTS["messages"].read_text())
+    whole["policies"] = [{"policy": "droptail"}, {"policy": "fairq[alpha=0.5]"}]
+    whole["metadata"] |= {"overrides": {"sizes": "[1, 2]"}, "policy_config": "[fairq]"}
+    command = origin.line(whole | {"repeat": 3}).partition("; command ")[2]
+    assert shlex.split(command) == [
+        "fairq", "run", "fairq-messages", "--policy", "droptail,fairq[alpha=0.5]", "--set", "sizes=[1, 2]",
+        "--repeat", "3", "--config-file", "FILE",
+    ]  # fmt: skip
+    metadata = {"scenario_name": "incast", "overrides": {"rounds": "4"}}
+    swept = origin.text(metadata, {}, ["droptail"], axes={"senders": ["1", "2"]})
+    assert "scenario incast rounds=4 senders=1,2; " in swept
+    assert swept.endswith("command fairq sweep incast senders=1,2 --policy droptail --set rounds=4")

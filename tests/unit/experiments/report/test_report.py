@@ -11,7 +11,7 @@ from rich.console import Console
 from fairq_ryu.cli import main
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
-from fairq_ryu.experiments.report import report, result, table
+from fairq_ryu.experiments.report import origin, report, result, table
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.deadlines import figures as deadlines
 from fairq_ryu.experiments.workloads.fanin import figures as fanin
@@ -227,9 +227,10 @@ def test_the_short_table_has_what_matters_and_names_the_way_to_the_rest():
     whole = json.loads(STORED.read_text())
     short, full = printed(whole, False), printed(whole, True)
     assert labels(whole, False) == SHORT
-    assert [re.split(r"\s{2,}", line)[0] for line in short[1:-2]] == SHORT
-    assert short[-1].startswith(f"9 of {len(full) - 2} rows; `fairq report DIR --full` prints all")
-    assert labels(whole, True) == [re.split(r"\s{2,}", line)[0] for line in full[1:-1]]
+    assert [re.split(r"\s{2,}", line)[0] for line in short[1:-3]] == SHORT
+    assert short[-1] == full[-1] == f"Of commit {origin.commit(whole['metadata'])}."
+    assert short[-2].startswith(f"9 of {len(full) - 3} rows; `fairq report DIR --full` prints all")
+    assert labels(whole, True) == [re.split(r"\s{2,}", line)[0] for line in full[1:-2]]
     assert not any("--full" in line for line in full)
 
 
