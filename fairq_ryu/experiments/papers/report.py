@@ -52,7 +52,8 @@ def main(directory: Path, quick: bool, out: Path, records: bool = False) -> int:
         out.mkdir(parents=True, exist_ok=True)
         files = _write(papers, results, judged, directory, out, quick)
         if records:
-            files += [flows.write(whole, directory / name) for name, whole in results.items() if whole]
+            places = [(whole, directory / name) for name, whole in results.items() if whole]
+            files += [flows.write(whole, place, place) for whole, place in places]
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"

@@ -340,7 +340,9 @@ def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path):
     policies = [with_fanin("droptail", (100, 400)), with_fanin("sed", (50, 100))]
     result.save(result.assemble(scenario.load("rounds").settings, {}, once(policies)), tmp_path)
     report.main(tmp_path)
-    assert {each.stem for each in tmp_path.glob("*.png")} == {"missed", "last_byte"}
+    assert {each.stem for each in tmp_path.glob("*.png")} == {
+        "missed", "last_byte", "fanin_goodput", "fanin_timeouts",
+    }  # fmt: skip
     rows = all_rows(tmp_path)
     assert rows["n = 20: last byte p50 [ms]"] == ["400.0", "100.0"]
     assert rows["n = 20: deadlines missed"] == ["1", "0"]
