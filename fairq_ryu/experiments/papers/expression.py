@@ -5,8 +5,8 @@
     fairq:elephants.goodput_sum_mbit / droptail:elephants.goodput_sum_mbit within 0.9..1.1
     fairq:mice.fct_ms.sd / FQ1.fairq:mice.fct_ms.sd > 1
 
-A figure is POLICY:PATH, or EXPERIMENT.POLICY:PATH of another experiment of the series; its path is as in a result; of a list, the member by its place (``by_flow.0``) or by one
-of its fields (``sweep.n=10``).
+A figure is POLICY:PATH, or EXPERIMENT.POLICY:PATH of another experiment of the series. Its path is as in a
+result; of a list, the member by its place (``by_flow.0``) or by one of its fields (``sweep.n=10``).
 """
 
 from __future__ import annotations

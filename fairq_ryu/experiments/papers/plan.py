@@ -81,6 +81,13 @@ class Experiment:
     ack_every: int = order.ACK_EVERY
 
     @property
+    def given(self) -> str:
+        """The scenario as `fairq run` or, in the project's directory, `fairq simulate` takes it."""
+        if not self.simulated:
+            return self.scenario
+        return str(Path(self.scenario).relative_to(program.SOURCES.parent))
+
+    @property
     def expected_s(self) -> float:
         """All its runs together, as planned."""
         return len(self.policies) * self.repeat * self.seconds

@@ -1,4 +1,6 @@
-"""The report of the series: the claims on the terminal, in claims.json and in one self-contained page."""
+"""The report of the series: the claims on the terminal, in claims.json, as a table in Markdown, and in one
+self-contained page.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from fairq_ryu.experiments.report import flows, origin, page, result, table
 from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, pictures
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
-CLAIMS, PICTURE = "claims.json", "claims"
-WRITTEN = (PAGE, CLAIMS, *(f"{PICTURE}.{format}" for format in FORMATS))
+CLAIMS, TABLE, PICTURE = "claims.json", "claims.md", "claims"
+WRITTEN = (PAGE, CLAIMS, TABLE, *(f"{PICTURE}.{format}" for format in FORMATS))
 """What a report writes to its directory; pictures of an experiment are in that of the experiment."""
 _HEAD = ("", "the paper's words", "the paper's figure", "compared", "ours", "", "why")
 
@@ -150,7 +152,19 @@ def _write(
     result.write_whole(
         out / CLAIMS, {"schema": "fairq-claims/1", "claims": [_object(each) for each in judged]}
     )
-    return [path, out / CLAIMS, *files]
+    (out / TABLE).write_text(markdown(judged), encoding="utf-8")
+    return [path, out / CLAIMS, out / TABLE, *files]
+
+
+def markdown(judged: Sequence[Judged]) -> str:
+    """The claims of what was run, with the commit, as a table for a document in Markdown."""
+    there = [each for each in judged if each.whole is not None]
+    lines = [_HEAD, ("---",) * len(_HEAD), *map(_line, there)]
+    table = "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+    commits = dict.fromkeys(origin.commit(each.whole["metadata"]) for each in there if each.whole)
+    return f"{counted(judged)}\n\n{table}\n<sub>commit {', '.join(commits)}</sub>\n"
 
 
 def _origins(results: Mapping[str, Mapping[str, Any] | None], quick: bool) -> str:

@@ -8,8 +8,8 @@ A row for each flow in each repetition:
                        `empirical`): what the flow is
     group              n of a fan-in, the run of flows with deadlines, or the rate of a pair
     place              among the flows of its kind and group, in the order of the result
-    sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was to start and when it did,
-                       since the first one of the warm-up
+    sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was due and when it started,
+                       since the beginning of the warm-up
     size_bytes, deadline_s
     fct_ms             completion time; null: unfinished, or a flow without end
     goodput_mbit       of flows without end
@@ -112,7 +112,9 @@ def _goodputs(kind: str, goodputs: Sequence[float], **more: Any) -> Iterator[Row
 def _sized_file(logs: Path, policy: str, number: int) -> Path:
     """Of a policy in one repetition: a run of a single one has no directory for it."""
     own = logs / directory_of(policy)
-    return next((each for each in (own / str(number) / RECORDS, own / RECORDS) if each.exists()), own / RECORDS)
+    return next(
+        (each for each in (own / str(number) / RECORDS, own / RECORDS) if each.exists()), own / RECORDS
+    )
 
 
 def _sized(path: Path) -> Iterator[Row]:

@@ -54,6 +54,8 @@ def command(
     for setting, value in (metadata.get("overrides") or {}).items():
         words += ["--set", f"{setting}={value}"]
     words += ["--repeat", str(repeat)] if repeat and repeat > 1 else []
+    for option, key in (("--link-mbit", "link_mbit"), ("--ack-every", "ack_every")):
+        words += [option, f"{simulated[key]:g}"] if simulated and key in simulated else []
     words += ["--config-file", "FILE"] if metadata.get("policy_config") else []
     return shlex.join(words)
 

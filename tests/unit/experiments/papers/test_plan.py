@@ -49,13 +49,16 @@ def test_quick_takes_less_than_25_minutes():
 
 
 @pytest.mark.parametrize("experiment", BOTH)
-def test_an_experiment_can_be_run(experiment):
+def test_an_experiment_can_be_run(experiment, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[4])
     chosen = scenario.load(experiment.scenario, experiment.set)
     assert chosen.source and chosen.claim
     given = tomllib.loads(Path(_path(experiment)).read_text())
     assert given["scale"] == chosen.scale  # k is in the file
     variants.read(experiment.policies, machine.known_policies())
+    assert scenario.load(experiment.given, experiment.set) == chosen  # from the project's directory
     if experiment.simulated:
+        assert experiment.given.startswith("simulator/scenarios/")
         order.check(chosen)
         for policy in experiment.policies:
             runner._scenario(chosen, policy)

@@ -69,7 +69,12 @@ def test_sized_flows_are_read_from_the_logs(tmp_path, repeat):
     assert len(found) == 2 * repeat * len(whole["policies"])
     first, second = found[:2]
     assert (first["kind"], first["place"], first["sender"], first["size_bytes"]) == ("sized", 7, 3, 1460)
-    assert (first["due_s"], first["start_s"], first["fct_ms"], first["rto_timeouts"]) == (1.5, 1.501, 4.25, None)
+    assert (first["due_s"], first["start_s"], first["fct_ms"], first["rto_timeouts"]) == (
+        1.5,
+        1.501,
+        4.25,
+        None,
+    )
     assert (second["fct_ms"], second["rto_timeouts"]) == (None, 2)
     assert found[-1]["repetition"] == found[-1]["size_bytes"] == repeat
 
@@ -80,7 +85,9 @@ def test_sized_flows_without_their_logs_are_one_clear_error(tmp_path):
     path.write_text("number,sender\r\n1,2\r\n")
     with pytest.raises(UserError, match=r"flows.csv is damaged"):
         list(flows.rows(whole, tmp_path))
-    with pytest.raises(UserError, match=r"cannot read .*/flows.csv, which has the single flows: No such file"):
+    with pytest.raises(
+        UserError, match=r"cannot read .*/flows.csv, which has the single flows: No such file"
+    ):
         rows("empirical")
 
 
@@ -137,6 +144,10 @@ def test_the_command_makes_the_same_run_again():
         "fairq", "run", "fairq-messages", "--policy", "droptail,fairq[alpha=0.5]", "--set", "sizes=[1, 2]",
         "--repeat", "3", "--config-file", "FILE",
     ]  # fmt: skip
+    simulated = {"scenario_name": "a/b.toml", "simulator": {"link_mbit": 1000.0, "ack_every": 1}}
+    assert origin.command(simulated, "a/b.toml", ["las"], 1) == (
+        "fairq simulate a/b.toml --policy las --link-mbit 1000 --ack-every 1"
+    )
     metadata = {"scenario_name": "incast", "overrides": {"rounds": "4"}}
     swept = origin.text(metadata, {}, ["droptail"], axes={"senders": ["1", "2"]})
     assert "scenario incast rounds=4 senders=1,2; " in swept
