@@ -8,7 +8,7 @@ A row for each flow in each repetition:
                        `empirical`): what the flow is
     group              n of a fan-in, the run of flows with deadlines, or the rate of a pair
     place              among the flows of its kind and group, in the order of the result
-    sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was due and when it started,
+    sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was due and when it began,
                        since the beginning of the warm-up
     size_bytes, deadline_s
     fct_ms             completion time; null: unfinished, or a flow without end
