@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fairq_ryu.experiments.kernel_qdiscs import QDISCS, KernelQdisc
+from fairq_ryu.experiments.kernel_qdiscs import DEFAULTS, QDISCS, KernelQdisc
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.setting import Value
 
@@ -83,6 +83,11 @@ def _queue(kind: str, words: str) -> Baseline:
     return Baseline("droptail", f"{words}, of the kernel, at the bottleneck", qdisc=QDISCS[kind])
 
 
+def _default_queue(kind: str, words: str) -> Baseline:
+    """The same with the buffer that the kernel gives it."""
+    return Baseline("droptail", f"the same with its own buffer: {words}", qdisc=DEFAULTS[kind])
+
+
 BASELINES = {
     "droptail-rto5": Baseline(
         "droptail",
@@ -129,9 +134,13 @@ BASELINES = {
     "kernel-dctcp": _marking("dctcp", "DCTCP of the kernel", kernel=True),
     "ebpf-dctcp": _marking("fairq_dctcp", "DCTCP of this project, also where the kernel has its own"),
     "fq_codel": _queue("fq_codel", "FQ-CoDel: a queue for each flow, and CoDel"),
+    "fq_codel-default": _default_queue("fq_codel", "10,240 packets"),
     "cake": _queue("cake", "CAKE: fair to hosts and flows, CoDel and BLUE; it shapes by itself"),
+    "cake-default": _default_queue("cake", "4 MiB of memory, above 84 Mbit/s what leaves in 0.4 s"),
     "fq": _queue("fq", "fq: a queue for each flow"),
+    "fq-default": _default_queue("fq", "10,000 packets, 100 of a flow"),
     "pie": _queue("pie", "PIE: proportional integral controller of the delay"),
+    "pie-default": _default_queue("pie", "1,000 packets"),
     "kernel-red": _queue("red", "RED with the settings of the policy red"),
     "kernel-codel": _queue("codel", "CoDel with the settings of the policy codel"),
     "kernel-sfb": _queue("sfb", "SFB with the settings of the policy sfb"),

@@ -7,13 +7,14 @@ RED of the kernel is never gentle. The others have their own defaults.
 
 The buffer in bytes: RED and the FIFO below SFB have it. FQ-CoDel, CoDel, PIE and fq count packets, so they
 have as many as the buffer holds full frames. CAKE counts memory: it has as much as so many full frames take.
+Those in `DEFAULTS` have the buffer that the kernel gives them if nobody names one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from fairq_ryu.config.loader import Config
@@ -61,6 +62,19 @@ def _cake(port: Port, _law: QueueLawSpec | None) -> str:
 
 def _of_packets(port: Port, _law: QueueLawSpec | None) -> str:
     return f"limit {frames(port.buffer)}"
+
+
+def _nothing(_port: Port, _law: QueueLawSpec | None) -> str:
+    return ""
+
+
+def _only_rate(port: Port, _law: QueueLawSpec | None) -> str:
+    return f"bandwidth {port.rate}bit"
+
+
+def _cake_frames(port: Port) -> int:
+    """CAKE takes four times what leaves in its interval of 100 ms: from 4 MiB of memory to 10,240 frames."""
+    return min(max(4 << 20, port.rate // 8 * 4 // 10), 10_240 * FRAME) // MEMORY
 
 
 def _red(port: Port, law: QueueLawSpec | None) -> str:
@@ -132,6 +146,14 @@ class KernelQdisc:
     """its counters of packets that were dropped because the buffer was full"""
     marked: str = "ecn_mark"
     """its counter of marks"""
+    own_frames: Callable[[Port], int] | None = None
+    """full frames that its buffer holds, whatever that of the port is; None: it has that of the port"""
+
+    def holds(self, rate: float, buffer: int) -> int:
+        """Its buffer in bytes, of full frames, at a port with this rate in Mbit/s and this buffer."""
+        if self.own_frames is None:
+            return buffer
+        return self.own_frames(Port(round(rate * 1e6), buffer)) * FRAME
 
     def at(self, rate: float, buffer: int, config: Config) -> PortQdisc:
         """The qdisc of a port; ``rate`` in Mbit/s, ``buffer`` in bytes. ``UserError`` when the kernel's
@@ -139,7 +161,7 @@ class KernelQdisc:
         """
         spec = queue_law(find(self.law)(config.section(self.law)), PortKey(0, 0)) if self.law else None
         options = self.options(Port(round(rate * 1e6), buffer), spec)
-        return PortQdisc(f"{self.kind} {options}", self.shapes, buffer if self.fifo else 0)
+        return PortQdisc(f"{self.kind} {options}".rstrip(), self.shapes, buffer if self.fifo else 0)
 
     def counts(self, listed: Sequence[Mapping[str, Any]]) -> QdiscCounts:
         """What it has counted, from tc's JSON of the qdiscs of its port. ``LookupError`` if it is not
@@ -179,3 +201,11 @@ QDISCS = {
     )
 }
 """By kind."""
+
+DEFAULTS = {
+    "fq_codel": replace(QDISCS["fq_codel"], options=_nothing, own_frames=lambda _port: 10_240),
+    "cake": replace(QDISCS["cake"], options=_only_rate, own_frames=_cake_frames),
+    "fq": replace(QDISCS["fq"], options=_nothing, own_frames=lambda _port: 10_000),
+    "pie": replace(QDISCS["pie"], options=_nothing, own_frames=lambda _port: 1000),
+}
+"""The same with their own buffers, by kind: those that people take as they are."""

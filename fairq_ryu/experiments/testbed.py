@@ -373,6 +373,14 @@ class Testbed:
         ours = link.intf1 if link.intf1.node.name == switch else link.intf2
         return switch, ours.name
 
+    @property
+    def buffer_bytes(self) -> int:
+        """The buffer of the bottleneck: the scenario's, or the own one of its qdisc."""
+        scenario = self.scenario
+        if self.qdisc is None:
+            return scenario.buffer_bytes
+        return self.qdisc.holds(scenario.rate_mbit, scenario.buffer_bytes)
+
     def made_qdisc(self, port: str) -> str:
         """Kind and options of the qdisc that the interface ``port`` has in place of a FIFO; "": a FIFO."""
         found = next(

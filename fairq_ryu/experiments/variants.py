@@ -26,6 +26,11 @@ _FORM = re.compile(r"(?P<base>[^\[\]]*?)\s*(?:\[(?P<settings>[^\[\]]*)\])?")
 _EXAMPLE = "write for example fairq[alpha=0.5]"
 
 
+def directory_of(name: str) -> str:
+    """The name of a variant as that of a directory, for logs: without characters that shells interpret."""
+    return re.sub(r"[^\w.,=+-]+", "-", name).strip("-")
+
+
 @dataclass(frozen=True)
 class Variant:
     """A policy of a run."""
@@ -51,8 +56,8 @@ class Variant:
 
     @property
     def directory(self) -> str:
-        """The name as that of a directory, for logs: without characters that shells interpret."""
-        return re.sub(r"[^\w.,=+-]+", "-", self.name).strip("-")
+        """The name as that of a directory, for logs."""
+        return directory_of(self.name)
 
     def applied(self, config: Config) -> Config:
         """The configuration with its settings. ``UserError`` when they do not fit the rest of it."""

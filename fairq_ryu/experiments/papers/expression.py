@@ -3,9 +3,10 @@
     droptail:mice.fct_ms.sd / fairq:mice.fct_ms.sd > 3.16
     min(droptail:heterogeneous.jain, red:heterogeneous.jain) < afcd:heterogeneous.jain - 0.1
     fairq:elephants.goodput_sum_mbit / droptail:elephants.goodput_sum_mbit within 0.9..1.1
+    fairq:mice.fct_ms.sd / FQ1.fairq:mice.fct_ms.sd > 1
 
-A figure is POLICY:PATH, its path as in a result; of a list, the member by its place (``by_flow.0``) or by one
-of its fields (``sweep.n=10``).
+A figure is POLICY:PATH, or EXPERIMENT.POLICY:PATH of another experiment of the series. Its path is as in a
+result; of a list, the member by its place (``by_flow.0``) or by one of its fields (``sweep.n=10``).
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ class UnknownFigure(Exception):
     """A figure that is not there, or a value that has none: the message says which."""
 
 
+_OTHER = re.compile(r"([A-Z]{2}\d+[a-z]?)\.")
 _TOKEN = re.compile(
-    r"\s*(?:(?P<figure>[A-Za-z][\w-]*(?:\[[^\]]*\])?:[A-Za-z_][\w.=]*)"
+    r"\s*(?:(?P<figure>(?:[A-Z]{2}\d+[a-z]?\.)?[A-Za-z][\w-]*(?:\[[^\]]*\])?:[A-Za-z_][\w.=]*)"
     r"|(?P<number>\d+(?:\.\d+)?(?!\.\d))"
     r"|(?P<word>min|max|within)"
     r"|(?P<sign>\.\.|<=|>=|[-+*/(),<>]))"
@@ -58,9 +60,20 @@ class Expression:
     value: Value
     claimed: Claimed
     policies: tuple[str, ...]
-    """those whose figures it has"""
+    """those whose figures it has; of another experiment with its id and a point before the name"""
     quotient: bool
     """whether the value is one figure over another, so that it is compared in the logarithm"""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other experiments whose figures it has."""
+        return tuple(dict.fromkeys(id for id, _policy in map(of_other, self.policies) if id))
+
+
+def of_other(policy: str) -> tuple[str, str]:
+    """The id of the other experiment in the name of a policy ("": none), and the policy."""
+    found = _OTHER.match(policy)
+    return (found[1], policy[found.end() :]) if found else ("", policy)
 
 
 def parse(text: str) -> Expression:

@@ -6,6 +6,8 @@ It is data, a file for each paper, in ../scenarios/papers. The form of such a fi
     cite       authors, title, where it was published
     experiment (several)
       id         in tables, and the name of its directory
+      like       the id of another one above: what is not said here is as there, and set is added to its own;
+                 it has those claims whose policies it has, and it is no part of --quick
       scenario   a stored one, or with simulated = true a file in simulator/scenarios, without .toml
       policies   the first is the one with which tables compare
       repeat     repetitions
@@ -82,6 +84,13 @@ class Experiment:
     """as a configuration file; "": none"""
 
     @property
+    def given(self) -> str:
+        """The scenario as `fairq run` or, in the project's directory, `fairq simulate` takes it."""
+        if not self.simulated:
+            return self.scenario
+        return str(Path(self.scenario).relative_to(program.SOURCES.parent))
+
+    @property
     def expected_s(self) -> float:
         """All its runs together, as planned."""
         return len(self.policies) * self.repeat * self.seconds
@@ -124,12 +133,29 @@ def _paper(path: Path, quick: bool) -> Paper:
         found = tomllib.load(file)
     there: list[Experiment] = []
     left_out: list[Experiment] = []
-    for place, each in enumerate(found["experiment"]):
+    for place, each in enumerate(_completed(found["experiment"])):
         if quick and "quick" in each:
             there.append(_experiment(each, each["quick"], place))
         else:
             (left_out if quick else there).append(_experiment(each, {}, place))
     return Paper(found["paper"], found["cite"], tuple(there), tuple(left_out))
+
+
+def _completed(given: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The experiments of a file, each with what it has from the one that it is like."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for each in given:
+        own = dict(each)
+        if "like" in own:
+            other = {name: value for name, value in found[own.pop("like")].items() if name != "quick"}
+            own = {**other, **own, "set": {**other.get("set", {}), **own.get("set", {})}}
+            own["claim"] = [
+                claim
+                for claim in own["claim"]
+                if set(expression.parse(claim["holds"]).policies) <= set(own["policies"])
+            ]
+        found[own["id"]] = own
+    return list(found.values())
 
 
 def _experiment(found: Mapping[str, Any], changed: Mapping[str, Any], place: int) -> Experiment:

@@ -1,4 +1,6 @@
-"""The report of the series: the claims on the terminal, in claims.json and in one self-contained page."""
+"""The report of the series: the claims on the terminal, in claims.json, as a table in Markdown, and in one
+self-contained page.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,8 @@ from fairq_ryu.experiments.report import flows, origin, page, result, table
 from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, pictures
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
-CLAIMS, PICTURE = "claims.json", "claims"
-WRITTEN = (PAGE, CLAIMS, *(f"{PICTURE}.{format}" for format in FORMATS))
+CLAIMS, TABLE, PICTURE = "claims.json", "claims.md", "claims"
+WRITTEN = (PAGE, CLAIMS, TABLE, *(f"{PICTURE}.{format}" for format in FORMATS))
 """What a report writes to its directory; pictures of an experiment are in that of the experiment."""
 _HEAD = ("", "the paper's words", "the paper's figure", "compared", "ours", "", "why")
 
@@ -50,9 +52,10 @@ def main(directory: Path, quick: bool, out: Path, records: bool = False) -> int:
     show(judged)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        files = _write(papers, results, judged, directory, out)
+        files = _write(papers, results, judged, directory, out, quick)
         if records:
-            files += [flows.write(whole, directory / name) for name, whole in results.items() if whole]
+            places = [(whole, directory / name) for name, whole in results.items() if whole]
+            files += [flows.write(whole, place, place) for whole, place in places]
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
@@ -72,7 +75,7 @@ def judge(papers: Sequence[Paper], results: Mapping[str, Mapping[str, Any] | Non
         for experiment in sorted((*paper.experiments, *paper.left_out), key=lambda each: each.place):
             whole = results.get(experiment.id)
             for claim in experiment.claims:
-                found = verdict.judge(claim.expression, whole)
+                found = verdict.judge(claim.expression, whole, results)
                 if experiment in paper.left_out:
                     found = found._replace(why="--quick leaves it out")
                 if found.word == DIFFERS and claim.differs:
@@ -125,6 +128,7 @@ def _write(
     judged: Sequence[Judged],
     directory: Path,
     out: Path,
+    quick: bool,
 ) -> list[Path]:
     """All files, the page first."""
     files: list[Path] = []
@@ -132,7 +136,7 @@ def _write(
     with matplotlib.rc_context(STYLE):
         drawn = picture.claims([(each.claim, each.verdict) for each in judged])
         if drawn is not None:
-            made, svg = draw(drawn, out, PICTURE, _origins(results))
+            made, svg = draw(drawn, out, PICTURE, _origins(results, quick))
             files += made
             parts += page.drawn([(picture.CAPTION, svg)])
     for paper in papers:
@@ -148,12 +152,26 @@ def _write(
     result.write_whole(
         out / CLAIMS, {"schema": "fairq-claims/1", "claims": [_object(each) for each in judged]}
     )
-    return [path, out / CLAIMS, *files]
+    (out / TABLE).write_text(markdown(judged), encoding="utf-8")
+    return [path, out / CLAIMS, out / TABLE, *files]
 
 
-def _origins(results: Mapping[str, Mapping[str, Any] | None]) -> str:
+def markdown(judged: Sequence[Judged]) -> str:
+    """The claims of what was run, with the commit, as a table for a document in Markdown."""
+    there = [each for each in judged if each.whole is not None]
+    lines = [_HEAD, ("---",) * len(_HEAD), *map(_line, there)]
+    table = "".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines
+    )
+    commits = dict.fromkeys(origin.commit(each.whole["metadata"]) for each in there if each.whole)
+    return f"{counted(judged)}\n\n{table}\n<sub>commit {', '.join(commits)}</sub>\n"
+
+
+def _origins(results: Mapping[str, Mapping[str, Any] | None], quick: bool) -> str:
     """Of a picture of all experiments."""
-    return "; ".join(f"{name}: {origin.line(whole)}" for name, whole in results.items() if whole)
+    there = {name: whole for name, whole in results.items() if whole}
+    command = f"command fairq run papers{' --quick' if quick else ''} --only {','.join(there)}"
+    return "; ".join([command, *(f"{name}: {origin.line(whole)}" for name, whole in there.items())])
 
 
 _READING = (

@@ -113,7 +113,7 @@ def _scenario(experiment: Experiment) -> Scenario:
 
 def _part(experiment: Experiment, chosen: Scenario, variants: Sequence[Variant], directory: Path) -> _Part:
     simulation = _simulation(experiment, chosen)
-    name = Path(experiment.scenario).stem
+    name = experiment.given
     if simulation is None:
         with tempfile.TemporaryDirectory() as temporary:
             given = _config_file(experiment, Path(temporary))

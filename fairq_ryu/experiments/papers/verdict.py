@@ -34,12 +34,21 @@ class Verdict(NamedTuple):
     """a sentence"""
 
 
-def judge(claim: Expression, whole: Mapping[str, Any] | None) -> Verdict:
-    """The verdict on a claim by a result; None: the experiment was not run."""
+def judge(
+    claim: Expression, whole: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
+) -> Verdict:
+    """The verdict on a claim by a result; None: the experiment was not run. ``results``: of all experiments,
+    for claims that compare two.
+    """
     if whole is None:
         return Verdict(UNKNOWN, None, None, None, "not run")
-    parts = whole.get("repetitions") or [whole]
-    repetitions = [{each["policy"]: each for each in part["policies"]} for part in parts]
+    repetitions = _repetitions(whole)
+    for name in claim.others:
+        other = results.get(name)
+        if other is None:
+            return Verdict(UNKNOWN, None, None, None, f"{name} was not run")
+        for by_name, more in zip(repetitions, _repetitions(other), strict=False):
+            by_name.update({f"{name}.{policy}": figures for policy, figures in more.items()})
     for policy in claim.policies:
         for by_name in repetitions:
             figures = by_name.get(policy)
@@ -55,6 +64,12 @@ def judge(claim: Expression, whole: Mapping[str, Any] | None) -> Verdict:
         return Verdict(UNKNOWN, None, None, None, f"not known: {error}")
     found = _judged(claim, values)
     return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
+
+
+def _repetitions(whole: Mapping[str, Any]) -> list[dict[str, Mapping[str, Any]]]:
+    """The figures of each policy by its name, in each repetition."""
+    parts = whole.get("repetitions") or [whole]
+    return [{each["policy"]: each for each in part["policies"]} for part in parts]
 
 
 def _judged(claim: Expression, values: Sequence[float]) -> Verdict:

@@ -4,27 +4,33 @@ A row for each flow in each repetition:
 
     scenario, commit   what the result is of
     policy, repetition the latter from 1
-    kind               mouse, elephant, deadline, endless, fanin, long, short or tenant: what the flow is
+    kind               mouse, elephant, deadline, endless, fanin, long, short, tenant, or sized (of traffic
+                       `empirical`): what the flow is
     group              n of a fan-in, the run of flows with deadlines, or the rate of a pair
     place              among the flows of its kind and group, in the order of the result
+    sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was due and when it began,
+                       since the beginning of the warm-up
     size_bytes, deadline_s
     fct_ms             completion time; null: unfinished, or a flow without end
     goodput_mbit       of flows without end
     met                whether it was complete by its deadline; null without one
     rto_timeouts, retransmissions   where the result has them by flow
 
-Columns that a kind of flow does not have are null. Flows of published sizes are not in the result, but in the
-run's logs/POLICY/flows.csv.
+Columns that a kind of flow does not have are null. Sized flows are not in the result: they are read from the
+run's logs.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import origin
+from fairq_ryu.experiments.variants import directory_of
+from fairq_ryu.experiments.workloads.empirical.figures import RECORDS
 
 FILE_NAME = "flows.parquet"
 COLUMNS = {
@@ -35,6 +41,9 @@ COLUMNS = {
     "kind": "string",
     "group": "float64",
     "place": "int32",
+    "sender": "int32",
+    "due_s": "float64",
+    "start_s": "float64",
     "size_bytes": "int64",
     "deadline_s": "float64",
     "fct_ms": "float64",
@@ -47,8 +56,10 @@ COLUMNS = {
 Row = dict[str, Any]
 
 
-def rows(whole: Mapping[str, Any]) -> Iterator[Row]:
-    """The records of a result, with all columns."""
+def rows(whole: Mapping[str, Any], measured: Path) -> Iterator[Row]:
+    """The records of a result, with all columns. ``measured``: its directory, for the logs. ``UserError`` if
+    sized flows are not there, or damaged.
+    """
     empty = dict.fromkeys(COLUMNS)
     fixed = {
         "scenario": whole["metadata"].get("scenario_name") or whole["scenario"]["title"],
@@ -58,7 +69,10 @@ def rows(whole: Mapping[str, Any]) -> Iterator[Row]:
         for policy in part["policies"]:
             if not policy["failed"]:
                 of = {"policy": policy["policy"], "repetition": number}
-                for row in _of_policy(policy, whole["scenario"]):
+                own = _of_policy(policy, whole["scenario"])
+                if policy.get("empirical"):
+                    own = _sized(_sized_file(measured / "logs", policy["policy"], number))
+                for row in own:
                     yield {**empty, **fixed, **of, **row}
 
 
@@ -95,8 +109,40 @@ def _goodputs(kind: str, goodputs: Sequence[float], **more: Any) -> Iterator[Row
         yield {"kind": kind, "place": place, "goodput_mbit": mbit, **more}
 
 
-def write(whole: Mapping[str, Any], directory: Path) -> Path:
-    """Write the records of a result to ``directory``/flows.parquet. ``UserError`` without PyArrow."""
+def _sized_file(logs: Path, policy: str, number: int) -> Path:
+    """Of a policy in one repetition: a run of a single one has no directory for it."""
+    own = logs / directory_of(policy)
+    return next(
+        (each for each in (own / str(number) / RECORDS, own / RECORDS) if each.exists()), own / RECORDS
+    )
+
+
+def _sized(path: Path) -> Iterator[Row]:
+    """What `RECORD` of the traffic says, in the columns of here."""
+    try:
+        with path.open(newline="") as file:
+            for each in csv.DictReader(file):
+                yield {
+                    "kind": "sized",
+                    "place": int(each["number"]),
+                    **{name: int(each[name]) for name in ("sender", "size_bytes")},
+                    **{name: float(each[name]) for name in ("due_s", "start_s")},
+                    "fct_ms": float(each["fct_ms"]) if each["fct_ms"] else None,
+                    "rto_timeouts": int(each["timeouts"]) if each["timeouts"] else None,
+                }
+    except OSError as error:
+        raise UserError(
+            f"cannot read {path}, which has the single flows: {error.strerror}",
+            "give the directory of the run with its logs, or leave --flows out",
+        ) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged: {error!r}", "repeat the run, or leave --flows out") from None
+
+
+def write(whole: Mapping[str, Any], directory: Path, measured: Path) -> Path:
+    """Write the records of a result, which was measured in the directory ``measured``, to
+    ``directory``/flows.parquet. ``UserError`` without PyArrow, and as `rows`.
+    """
     try:
         import pyarrow
         import pyarrow.parquet
@@ -110,5 +156,5 @@ def write(whole: Mapping[str, Any], directory: Path) -> Path:
         metadata={"fairq": origin.line(whole)},
     )
     path = directory / FILE_NAME
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows(whole)), schema), path)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows(whole, measured)), schema), path)
     return path

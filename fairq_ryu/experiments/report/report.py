@@ -39,7 +39,7 @@ def main(directory: Path, out: Path | None = None, full: bool = False, records: 
         out.mkdir(parents=True, exist_ok=True)
         written = write(whole, out, directory)
         if records:
-            written.append(flows.write(whole, out))
+            written.append(flows.write(whole, out, directory))
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"

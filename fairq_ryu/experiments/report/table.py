@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairq_ryu.experiments.hostcc.names import own
+from fairq_ryu.experiments.report import origin
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import naming
 from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, Shown, figure
@@ -136,6 +137,7 @@ def show(result: Mapping[str, Any], full: bool, console: Console | None = None) 
     if lines < count:
         hint = f"{lines} of {count} rows; `fairq report DIR --full` prints all"
         console.out(f"{hint}, result.json has every figure.", highlight=False)
+    console.out(f"Of commit {origin.commit(result['metadata'])}.", highlight=False)
 
 
 def write(

@@ -47,9 +47,7 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     embedded: list[tuple[str, str]] = []
     description = store.description
     about = origin.text(
-        {**description["metadata"], "overrides": description["axes"]},
-        description["scenario"],
-        description["policies"],
+        description["metadata"], description["scenario"], description["policies"], axes=description["axes"]
     )
     with matplotlib.rc_context(STYLE):
         for picture in pictures.pictures(store.points, results):

@@ -156,7 +156,7 @@ def test_result_tables_have_the_code_s_labels(page: str) -> None:
     for names, labels, remarks in tables:
         assert [each for each in labels if each not in known and " vs " not in each] == []
         for remark in remarks:
-            begins = ("Means of ", *(f"{name}: " for name in names))
+            begins = ("Means of ", "Of commit ", *(f"{name}: " for name in names))
             assert remark.startswith(begins) or re.match(r"\d+ of \d+ rows; `fairq report", remark)
 
 

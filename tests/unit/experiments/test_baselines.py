@@ -44,6 +44,7 @@ def test_the_qdiscs_of_the_kernel_have_names_of_their_own():
     found = {name: each.qdisc.kind for name, each in baselines.BASELINES.items() if each.qdisc is not None}
     assert found == {
         **{kind: kind for kind in ("fq_codel", "cake", "fq", "pie")},
+        **{f"{kind}-default": kind for kind in ("fq_codel", "cake", "fq", "pie")},
         **{f"kernel-{kind}": kind for kind in ("red", "codel", "sfb")},
     }
 

@@ -10,7 +10,7 @@ import pytest
 from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.kernel_kinds import LEAST
-from fairq_ryu.experiments.kernel_qdiscs import QDISCS, red_burst
+from fairq_ryu.experiments.kernel_qdiscs import DEFAULTS, QDISCS, red_burst
 from mininet_topos.qdiscs import PortQdisc
 
 NO_SETTINGS = loader.load([])
@@ -48,6 +48,29 @@ def settings(path: Path, text: str) -> loader.Config:
 )
 def test_the_command_line_has_the_buffer_of_the_port(kind: str, arguments: str) -> None:
     assert made(kind).arguments == arguments
+
+
+@pytest.mark.parametrize(
+    ("kind", "rate", "arguments", "held"),
+    [
+        ("fq_codel", 10, "fq_codel", 10_240 * 1514),
+        # A full frame takes 2304 bytes of memory.
+        ("cake", 10, "cake bandwidth 10000000bit", (4 << 20) // 2304 * 1514),
+        ("cake", 200, "cake bandwidth 200000000bit", 10_000_000 // 2304 * 1514),
+        ("cake", 1000, "cake bandwidth 1000000000bit", 10_240 * 1514 // 2304 * 1514),
+        ("fq", 10, "fq", 10_000 * 1514),
+        ("pie", 10, "pie", 1000 * 1514),
+    ],
+)
+def test_defaults_name_no_buffer_and_tables_name_theirs(
+    kind: str, rate: float, arguments: str, held: int
+) -> None:
+    qdisc = DEFAULTS[kind]
+    made = qdisc.at(rate, 125_000, NO_SETTINGS)
+    assert (made.arguments, made.fifo, made.shapes) == (arguments, 0, kind == "cake")
+    assert made.commands("s1-eth3", "root") == f"qdisc add dev s1-eth3 root handle 10: {arguments}\n"
+    assert qdisc.holds(rate, 125_000) == held
+    assert QDISCS[kind].holds(rate, 125_000) == 125_000
 
 
 def test_every_kind_can_be_asked_for() -> None:

@@ -182,7 +182,7 @@ class Measurement(Generic[S]):
             "senders": {key: after.senders[key] - before.senders[key] for key in after.senders},
             "queue": {
                 "port": self._port,
-                "limit_bytes": self._scenario.buffer_bytes,
+                "limit_bytes": self._testbed.buffer_bytes,
                 "qdisc": self._testbed.made_qdisc(self._port),
                 "law": "" if after.queue is None else after.queue.law,
                 "qdisc_drops": lost.all,
@@ -285,7 +285,7 @@ class Measurement(Generic[S]):
             interval_ms=scenario.trace_interval_ms,
             count=scenario.trace_flows,
             rate_mbit=scenario.rate_mbit,
-            buffer_bytes=scenario.buffer_bytes,
+            buffer_bytes=self._testbed.buffer_bytes,
         )
         return worker
 

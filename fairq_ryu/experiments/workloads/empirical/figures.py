@@ -41,6 +41,8 @@ RECORD = ("number", "sender", "size_bytes", "due_s", "start_s", "fct_ms", "timeo
 of the warm-up may start; fct_ms is empty if it has not finished, timeouts where the kernel does not count
 them.
 """
+RECORDS = "flows.csv"
+"""The name of the file."""
 _SMALL_BYTES, _LARGE_BYTES = 100_000, 10_000_000
 
 

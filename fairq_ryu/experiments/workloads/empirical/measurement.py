@@ -14,7 +14,7 @@ from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement, Progress
 from fairq_ryu.experiments.workloads.common.short_flows import arrived_and_compared
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
-from fairq_ryu.experiments.workloads.empirical.figures import RECORD
+from fairq_ryu.experiments.workloads.empirical.figures import RECORD, RECORDS
 from fairq_ryu.experiments.workloads.empirical.limits import PROBE_BYTES
 from fairq_ryu.experiments.workloads.empirical.schedule import Planned, schedule
 from fairq_ryu.experiments.workloads.empirical.settings import EmpiricalScenario
@@ -115,7 +115,7 @@ class EmpiricalMeasurement(Measurement[EmpiricalScenario]):
         return arrived_and_compared(self, self._source, self._collector, started, within_s)
 
     def _write(self, rows: Sequence[Sequence[Any]]) -> None:
-        with (self._testbed.logs / "flows.csv").open("w", newline="") as file:
+        with (self._testbed.logs / RECORDS).open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(RECORD)
             writer.writerows(rows)

@@ -58,8 +58,31 @@ def _last_byte(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) 
     common.key(axes)
 
 
+def _sweep(policy: Policy) -> Any:
+    """Several numbers of flows: of one there is no curve."""
+    return policy.get("fanin") and len(policy["fanin"]["sweep"]) > 1
+
+
+def _has_timeouts(policy: Policy) -> Any:
+    return _sweep(policy) and all(each.get("timeout_share") is not None for each in policy["fanin"]["sweep"])
+
+
+def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
+    """Payload of all rounds in the time to their last bytes."""
+    _by_senders(axes, shown, lambda entry: entry["goodput_mbit"], "goodput [Mbit/s]")
+    common.key(axes)
+
+
+def _timeouts(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
+    """Share of the flows that had at least one timeout."""
+    _by_senders(axes, shown, lambda entry: 100 * entry["timeout_share"], "flows with a timeout [%]")
+    common.key(axes)
+
+
 PICTURES = (
     Picture("missed", "Deadlines missed", _has_deadlines, _missed),
     Picture("last_byte", "Last byte of each round", _has_rounds, _last_byte),
+    Picture("fanin_goodput", "Goodput by the number of senders", _sweep, _goodput),
+    Picture("fanin_timeouts", "Flows with at least one timeout", _has_timeouts, _timeouts),
     common.QUEUE,
 )

@@ -64,7 +64,7 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
             "heterogeneous": {
                 **figures.long_flows(scenario.members, marks, sockets, scenario.rate_mbit),
                 "utilisation": figures.utilisation(int(sent_bytes), seconds, scenario.rate_mbit),
-                "delay_ms": figures.delay_ms(queue, scenario.buffer_bytes, scenario.rate_mbit),
+                "delay_ms": figures.delay_ms(queue, self._testbed.buffer_bytes, scenario.rate_mbit),
                 "short": short,
             },
             **phase,

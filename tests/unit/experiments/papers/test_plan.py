@@ -8,7 +8,7 @@ import pytest
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario, variants
 from fairq_ryu.experiments.measure import machine
-from fairq_ryu.experiments.papers import plan
+from fairq_ryu.experiments.papers import expression, plan
 from fairq_ryu.experiments.simulator import laws, order, runner
 from fairq_ryu.experiments.simulator.program import find_ns3
 
@@ -49,15 +49,18 @@ def test_quick_takes_less_than_25_minutes():
 
 
 @pytest.mark.parametrize("experiment", BOTH)
-def test_an_experiment_can_be_run(experiment, tmp_path):
+def test_an_experiment_can_be_run(experiment, tmp_path, monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[4])
     chosen = scenario.load(experiment.scenario, experiment.set)
     assert chosen.source and chosen.claim
     given = tomllib.loads(Path(_path(experiment)).read_text())
     assert given["scale"] == chosen.scale  # k is in the file
     (tmp_path / "experiment.conf").write_text(experiment.config)
     variants.read(experiment.policies, machine.known_policies(), tmp_path / "experiment.conf")
+    assert scenario.load(experiment.given, experiment.set) == chosen  # from the project's directory
     if experiment.simulated:
         assert not experiment.config
+        assert experiment.given.startswith("simulator/scenarios/")
         order.check(chosen)
         for policy in experiment.policies:
             runner._scenario(chosen, policy)
@@ -82,7 +85,10 @@ def test_claims_are_of_policies_and_flows_that_are_run(experiment):
     assert experiment.claims
     flows = list(getattr(scenario.load(experiment.scenario, experiment.set), "flows", ()))
     for claim in experiment.claims:
-        assert set(claim.expression.policies) <= set(experiment.policies), claim.holds
+        for other, policy in map(expression.of_other, claim.expression.policies):
+            of = plan.chosen(plan.load(), [other])[0] if other else experiment
+            assert policy in of.policies, claim.holds
+            assert of.repeat == experiment.repeat
         named = [int(part.split(".")[0]) for part in claim.holds.split("sweep.n=")[1:]]
         assert set(named) <= set(flows)
         assert claim.words and claim.paper and claim.ours and len(claim.short) <= 18
@@ -95,6 +101,18 @@ def test_quick_judges_most_claims_of_what_it_runs(experiment):
     full = next(each for each in EVERY if each.id == experiment.id)
     assert set(experiment.policies) <= set(full.policies)
     assert experiment.claims == full.claims and experiment.seconds <= full.seconds
+
+
+def test_an_experiment_like_another_has_its_parts():
+    other, like = plan.chosen(plan.load(), ["FQ3", "FQ3b"])
+    assert (like.scenario, like.repeat, like.seconds) == (other.scenario, other.repeat, other.seconds)
+    assert like.set == {"buffer_bytes": "125000"} and like.policies == ("droptail", "fairq")
+    both = [each for each in other.claims if "DCTCP over" not in each.ours]
+    assert [each.holds for each in like.claims] == [each.holds for each in both]
+    assert {each.id for each in like.claims} == {"FQ3b"}
+    modern = plan.chosen(plan.load(), ["IQ1m"])[0]
+    assert modern.set == {"hosts": "modern", "rto_min_ms": "0"}
+    assert "FQ3b" not in [each.id for each in QUICK]
 
 
 def test_experiments_are_chosen_by_id():

@@ -232,6 +232,14 @@ def test_the_report_of_a_series_and_of_its_experiments(bench, tmp_path, capsys):
         path.unlink()
     assert cli.main(["report", str(tmp_path)]) == 0
     assert "4 claims" in capsys.readouterr().out
+    lines = (tmp_path / "claims.md").read_text().splitlines()
+    assert lines[0].startswith("4 claims: ") and lines[-1] == "<sub>commit c0ffee</sub>"
+    claims = json.loads((tmp_path / "claims.json").read_text())["claims"]
+    assert [line.count("|") for line in lines[2:-2]] == [8] * (2 + len(claims))
+    assert all(
+        f" {each['verdict']} | {each['why']} |" in line
+        for each, line in zip(claims, lines[4:-2], strict=True)
+    )
     assert cli.main(["report", str(tmp_path / "A")]) == 0  # as of a run
     assert (tmp_path / "A" / "report.html").exists() and (tmp_path / "claims.png").exists()
 

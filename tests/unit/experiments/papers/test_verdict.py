@@ -19,8 +19,8 @@ def whole(a, b, **more):
     return {**parts[0], "repetitions": parts if len(parts) > 1 else None}
 
 
-def judge(text, a, b=None, **more):
-    return verdict.judge(expression.parse(text), whole(a, b or (1.0,) * len(a), **more))
+def judge(text, a, b=None, results=None, **more):
+    return verdict.judge(expression.parse(text), whole(a, b or (1.0,) * len(a), **more), results or {})
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_one_repetition_tells_nothing_but_its_value():
     ],
 )
 def test_what_was_not_measured_is_not_judged(change, words):
-    found = verdict.judge(expression.parse("a:x > 5"), whole((1.0, 2.0), (1.0, 1.0)) | _changed(change))
+    found = verdict.judge(expression.parse("a:x > 5"), whole((1.0, 2.0), (1.0, 1.0)) | _changed(change), {})
     assert (found.word, found.value) == (UNKNOWN, None) and words in found.why
 
 
@@ -86,8 +86,18 @@ def _changed(change):
 
 
 def test_an_experiment_or_a_policy_that_was_not_run():
-    assert verdict.judge(expression.parse("a:x > 5"), None).why == "not run"
+    assert verdict.judge(expression.parse("a:x > 5"), None, {}).why == "not run"
     assert judge("c:x > 5", (1.0, 2.0)).why == "c was not run"
+
+
+def test_a_claim_may_compare_two_experiments():
+    other = whole((2.0, 2.0, 2.0), (1.0, 1.0, 1.0))
+    text = "a:x / FQ1.a:x > 3"
+    found = judge(text, (9.0, 10.0, 11.0), results={"FQ1": other})
+    assert (found.word, round(found.value, 1)) == (AGREES, 5.0)
+    assert judge(text, (9.0, 10.0, 11.0)).why == "FQ1 was not run"
+    short = whole((2.0, 2.0), (1.0, 1.0))
+    assert judge(text, (9.0, 10.0, 11.0), results={"FQ1": short}).why == "FQ1.a was not run"
 
 
 def test_what_else_one_must_know_is_said():

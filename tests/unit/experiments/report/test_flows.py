@@ -1,6 +1,7 @@
 """Per-flow records of real results (long lists cut), and what the figures of a report say of their origin."""
 
 import json
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -8,13 +9,19 @@ from pathlib import Path
 import pytest
 
 from fairq_ryu.cli import main as cli
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import flows, origin, report
+from fairq_ryu.experiments.workloads.empirical.figures import RECORD
 
 RESULTS = {path.stem: path for path in (Path(__file__).parents[3] / "data/results").glob("*.json")}
 
 
-def rows(name):
-    return list(flows.rows(json.loads(RESULTS[name].read_text())))
+NOWHERE = Path("/nonexistent")
+"""Where no logs are: the figures of most flows are in the result."""
+
+
+def rows(name, measured=NOWHERE):
+    return list(flows.rows(json.loads(RESULTS[name].read_text()), measured))
 
 
 @pytest.mark.parametrize("name", sorted(RESULTS.keys() - {"empirical"}))
@@ -29,10 +36,9 @@ def test_every_row_names_its_scenario_policy_and_commit(name):
 
 
 def test_the_kinds_of_flows():
-    kinds = {name: {row["kind"] for row in rows(name)} for name in RESULTS}
+    kinds = {name: {row["kind"] for row in rows(name)} for name in RESULTS.keys() - {"empirical"}}
     assert kinds == {
         "deadlines": {"deadline", "endless"},
-        "empirical": set(),
         "fanin": {"fanin"},
         "heterogeneous": {"long"},
         "incast": {"mouse", "elephant"},
@@ -40,6 +46,49 @@ def test_the_kinds_of_flows():
         "simulated": {"mouse", "elephant"},
         "tenants": {"tenant"},
     }
+
+
+def logged(directory, repeat):
+    """The logs of the result with published sizes, two flows a run."""
+    whole = json.loads(RESULTS["empirical"].read_text())
+    for each in whole["policies"]:
+        for number in range(1, repeat + 1):
+            logs = directory / "logs" / each["policy"] / (str(number) if repeat > 1 else "")
+            logs.mkdir(parents=True)
+            (logs / "flows.csv").write_text(
+                f"{','.join(RECORD)}\r\n7,3,1460,1.5,1.501,4.25,\r\n8,0,{number},1.75,1.75,,2\r\n"
+            )
+    return whole
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_sized_flows_are_read_from_the_logs(tmp_path, repeat):
+    whole = logged(tmp_path, repeat)
+    parts = [{"policies": whole["policies"]}] * repeat if repeat > 1 else None
+    found = list(flows.rows(whole | {"repetitions": parts}, tmp_path))
+    assert len(found) == 2 * repeat * len(whole["policies"])
+    first, second = found[:2]
+    assert (first["kind"], first["place"], first["sender"], first["size_bytes"]) == ("sized", 7, 3, 1460)
+    assert (first["due_s"], first["start_s"], first["fct_ms"], first["rto_timeouts"]) == (
+        1.5,
+        1.501,
+        4.25,
+        None,
+    )
+    assert (second["fct_ms"], second["rto_timeouts"]) == (None, 2)
+    assert found[-1]["repetition"] == found[-1]["size_bytes"] == repeat
+
+
+def test_sized_flows_without_their_logs_are_one_clear_error(tmp_path):
+    whole = logged(tmp_path, 1)
+    path = tmp_path / "logs" / whole["policies"][0]["policy"] / "flows.csv"
+    path.write_text("number,sender\r\n1,2\r\n")
+    with pytest.raises(UserError, match=r"flows.csv is damaged"):
+        list(flows.rows(whole, tmp_path))
+    with pytest.raises(
+        UserError, match=r"cannot read .*/flows.csv, which has the single flows: No such file"
+    ):
+        rows("empirical")
 
 
 def test_flows_with_deadlines_have_theirs():
@@ -57,11 +106,12 @@ def test_without_pyarrow_the_command_says_what_to_install(tmp_path, monkeypatch,
     assert not (tmp_path / flows.FILE_NAME).exists()
 
 
-def test_the_file_has_the_rows_and_their_origin(tmp_path):
+@pytest.mark.parametrize("name", ["incast", "empirical"])
+def test_the_file_has_the_rows_and_their_origin(tmp_path, name):
     parquet = pytest.importorskip("pyarrow.parquet", reason="optional: `pip install pyarrow`")
-    whole = json.loads(RESULTS["incast"].read_text())
-    table = parquet.read_table(flows.write(whole, tmp_path))
-    assert table.to_pylist() == rows("incast")
+    whole = logged(tmp_path, 1) if name == "empirical" else json.loads(RESULTS[name].read_text())
+    table = parquet.read_table(flows.write(whole, tmp_path, tmp_path))
+    assert table.to_pylist() == rows(name, tmp_path)
     assert table.schema.metadata[b"fairq"].decode() == origin.line(whole)
 
 
@@ -79,5 +129,26 @@ def test_each_picture_contains_its_scenario_policies_and_commit(name, tmp_path, 
     report.pictures(whole, tmp_path)
     assert texts and set(texts) == {origin.line(whole)}
     metadata = whole["metadata"]
-    for words in (metadata["scenario_name"], metadata["git_commit"][:12], whole["policies"][-1]["policy"]):
+    verb = "simulate" if name == "simulated" else "run"
+    command = f"command fairq {verb} {metadata['scenario_name']} --policy {whole['policies'][0]['policy']}"
+    for words in (metadata["scenario_name"], metadata["git_commit"][:12], command):
         assert words in texts[0]
+
+
+def test_the_command_makes_the_same_run_again():
+    whole = json.loads(RESULTS["messages"].read_text())
+    whole["policies"] = [{"policy": "droptail"}, {"policy": "fairq[alpha=0.5]"}]
+    whole["metadata"] |= {"overrides": {"sizes": "[1, 2]"}, "policy_config": "[fairq]"}
+    command = origin.line(whole | {"repeat": 3}).partition("; command ")[2]
+    assert shlex.split(command) == [
+        "fairq", "run", "fairq-messages", "--policy", "droptail,fairq[alpha=0.5]", "--set", "sizes=[1, 2]",
+        "--repeat", "3", "--config-file", "FILE",
+    ]  # fmt: skip
+    simulated = {"scenario_name": "a/b.toml", "simulator": {"link_mbit": 1000.0, "ack_every": 1}}
+    assert origin.command(simulated, "a/b.toml", ["las"], 1) == (
+        "fairq simulate a/b.toml --policy las --link-mbit 1000 --ack-every 1"
+    )
+    metadata = {"scenario_name": "incast", "overrides": {"rounds": "4"}}
+    swept = origin.text(metadata, {}, ["droptail"], axes={"senders": ["1", "2"]})
+    assert "scenario incast rounds=4 senders=1,2; " in swept
+    assert swept.endswith("command fairq sweep incast senders=1,2 --policy droptail --set rounds=4")

@@ -11,7 +11,7 @@ from rich.console import Console
 from fairq_ryu.cli import main
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
-from fairq_ryu.experiments.report import report, result, table
+from fairq_ryu.experiments.report import origin, report, result, table
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.deadlines import figures as deadlines
 from fairq_ryu.experiments.workloads.fanin import figures as fanin
@@ -227,9 +227,10 @@ def test_the_short_table_has_what_matters_and_names_the_way_to_the_rest():
     whole = json.loads(STORED.read_text())
     short, full = printed(whole, False), printed(whole, True)
     assert labels(whole, False) == SHORT
-    assert [re.split(r"\s{2,}", line)[0] for line in short[1:-2]] == SHORT
-    assert short[-1].startswith(f"9 of {len(full) - 2} rows; `fairq report DIR --full` prints all")
-    assert labels(whole, True) == [re.split(r"\s{2,}", line)[0] for line in full[1:-1]]
+    assert [re.split(r"\s{2,}", line)[0] for line in short[1:-3]] == SHORT
+    assert short[-1] == full[-1] == f"Of commit {origin.commit(whole['metadata'])}."
+    assert short[-2].startswith(f"9 of {len(full) - 3} rows; `fairq report DIR --full` prints all")
+    assert labels(whole, True) == [re.split(r"\s{2,}", line)[0] for line in full[1:-2]]
     assert not any("--full" in line for line in full)
 
 
@@ -339,7 +340,9 @@ def test_a_fan_in_has_rows_and_pictures_of_its_own(tmp_path):
     policies = [with_fanin("droptail", (100, 400)), with_fanin("sed", (50, 100))]
     result.save(result.assemble(scenario.load("rounds").settings, {}, once(policies)), tmp_path)
     report.main(tmp_path)
-    assert {each.stem for each in tmp_path.glob("*.png")} == {"missed", "last_byte"}
+    assert {each.stem for each in tmp_path.glob("*.png")} == {
+        "missed", "last_byte", "fanin_goodput", "fanin_timeouts",
+    }  # fmt: skip
     rows = all_rows(tmp_path)
     assert rows["n = 20: last byte p50 [ms]"] == ["400.0", "100.0"]
     assert rows["n = 20: deadlines missed"] == ["1", "0"]
