@@ -243,6 +243,11 @@ class HostHidden:
         self._library.fq_host_hidden_sample(ctypes.byref(self.state), ctypes.c_uint64(excess))
         return int(excess)
 
+    def is_due(self, now_ns: int) -> bool:
+        """Whether an interval would end with bytes that arrive now."""
+        due = self._library.fq_host_hidden_is_due(ctypes.byref(self.state), ctypes.c_uint64(now_ns))
+        return bool(due)
+
     def arrive(self, size: int, now_ns: int) -> int:
         """Bytes arrive. Returns the rate of the virtual queue."""
         self._library.fq_host_hidden_arrival(

@@ -82,9 +82,14 @@ LAW_INLINE void hidden_sample(struct fq_hidden *h, __u64 excess)
 	__sync_fetch_and_add(&h->samples, 1);
 }
 
+/* Whether an interval ends now. This runs with every packet, and hidden_judge() only when it is so. */
 LAW_INLINE bool hidden_is_due(const struct fq_hidden *h, __u64 now)
 {
-	return law_less(now, h->judged_ns) >= HIDDEN_NS;
+	__u64 elapsed = law_less(now, h->judged_ns);
+
+	if (elapsed < HIDDEN_NS)
+		return false;
+	return elapsed >= HIDDEN_WAIT_NS || h->samples - h->judged_samples >= HIDDEN_SAMPLES;
 }
 
 /*
@@ -229,8 +234,6 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 		h->probed_ns = now - HIDDEN_PROBE_NS + HIDDEN_FIRST_NS;
 		goto restart;
 	}
-	if (samples < HIDDEN_SAMPLES && elapsed < HIDDEN_WAIT_NS)
-		return;
 	/* Of an interval of a second at most: it fits. */
 	arrivals = law_min(h->bytes, 1ULL << 34) * NS_PER_S / elapsed;
 	speed = far->line ? far->line : arrivals;

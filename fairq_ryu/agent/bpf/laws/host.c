@@ -117,6 +117,11 @@ void fq_host_hidden_sample(struct fq_hidden *h, __u64 excess)
 	hidden_sample(h, excess);
 }
 
+int fq_host_hidden_is_due(const struct fq_hidden *h, __u64 now)
+{
+	return hidden_is_due(h, now);
+}
+
 void fq_host_hidden_arrival(const struct fq_far_queue *far, struct fq_hidden *h, __u64 bytes,
 			    __u64 now)
 {

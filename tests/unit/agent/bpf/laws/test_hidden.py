@@ -65,6 +65,26 @@ def test_no_round_trip_is_shorter_than_the_least(steps: list[tuple[int, int]]) -
     assert hidden.state.excess_ns == total
 
 
+# Intervals
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), min_size=1))
+def test_an_interval_is_judged_exactly_when_it_is_due(steps: list[tuple[int, int]]) -> None:
+    """Few packets may pay for it: there are eight samples, or 100 ms have passed. ``steps``: ms, samples."""
+    hidden, now = HostHidden(*LINES[2]), 100 * NS
+    hidden.arrive(1, now)
+    last, samples = now, 0
+    for passes, number in steps:
+        now, samples = now + passes * MS, samples + number
+        for _ in range(number):
+            hidden.round_trip("a", RTT, now)
+        ends = now - last >= 10 * MS and (samples >= 8 or now - last >= 100 * MS)
+        assert hidden.is_due(now) == ends
+        hidden.arrive(1000, now)
+        last, samples = (now, 0) if ends else (last, samples)
+        assert hidden.state.judged_ns == last
+
+
 # A closed loop: what arrives follows the rate of the virtual queue, as a law makes it
 
 
