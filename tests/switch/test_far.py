@@ -599,6 +599,27 @@ def test_the_line_is_looked_at_only_when_an_interval_ends(switch: Switch, far: B
     assert seen(switch, far).judged_ns > found.judged_ns and seen(switch, far).line == 25_000
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_round_trips_beyond_the_buffer_are_believed_when_segments_were_lost(
+    switch: Switch, far: BridgePort, lost: bool
+) -> None:
+    window, slot = switch.datapath.window, c_uint32(switch.datapath.window.slots[far.ifindex])
+    flow = Connection(switch, client_mss=1000, server_mss=1000).open()
+    first = flow.client_isn + 1
+    flow.data(1000)  # a sample, of the handshake
+    arrive(switch, bytes(1500))
+    state = seen(switch, far)
+    state.bound_ns, state.least, state.beyond = 1_000_000, 0, state.judged_beyond + 8
+    window.hidden.set(slot, state)
+    flow.data(1000, seq=first + 2000)
+    flow.data(1000, seq=first + (1000 if lost else 3000))
+    assert switch.datapath.queue(far).drops == lost
+    time.sleep(0.11)
+    arrive(switch, bytes(1500))
+    assert seen(switch, far).judged_beyond == state.beyond
+    assert seen(switch, far).bound_ns == (2_000_000 if lost else 1_000_000)
+
+
 def test_the_rate_of_the_virtual_queue_is_the_share_at_first(switch: Switch, far: BridgePort) -> None:
     found = judged(switch, far)
     assert (found.rate, found.line, found.why) == (12_500, 12_500, Why.BLIND)
