@@ -124,6 +124,11 @@ class BehindTor(Incast):
         """The port of each receiver's switch to the switch before it."""
         return {switch: f"{switch}-eth1" for switch in self.switches}
 
+    @property
+    def receiver_ports(self) -> Mapping[str, str]:
+        """The port of each receiver's switch to the receiver."""
+        return {switch: f"{switch}-eth2" for switch in self.switches}
+
 
 @dataclass(frozen=True)
 class Dumbbell(Plan):

@@ -44,12 +44,17 @@ class TorTopo(Topo):
         cc: str = "cubic",
         rtt: float = 0,
         right: int = 1,
+        shaped: float = 0,
         **_params: Any,
     ) -> None:
         """``n``: number of senders; ``rate`` (Mbit/s, as on the wire) and ``buffer`` (bytes) of the port of
         tor to s1; ``cc``: congestion control of every host; ``rtt``: delay added to each round trip of a
-        sender, ms; ``right``: number of receivers. ``ValueError`` if one of them is out of bounds.
+        sender, ms; ``right``: number of receivers; ``shaped``: the ports to them have together this part of
+        ``rate``, in equal parts, and a buffer each, so that data waits there and not at tor (0: they have no
+        queue). ``ValueError`` if one of them is out of bounds.
         """
+        if isinstance(shaped, (bool, str)) or not 0 <= shaped <= 1:
+            raise ValueError(f"tor: shaped is {shaped!r}, must be from 0 to 1")
         shape = BehindTor(n, right)
         self.line = line = DelayLine(rtt)
         tor = self.addSwitch("tor", cls=PlainSwitch, dpid=f"{0x701:016x}")
@@ -65,7 +70,8 @@ class TorTopo(Topo):
             switch = self.addSwitch(name, dpid=f"{number + 1:016x}", failMode="standalone")
             self.addLink(upper, switch, port1=first + number, port2=1, cls=ShallowLink, **options)
             host = self.addHost(receiver, cls=FairQHost, cc=cc, offloads=line.offloads)
-            self.addLink(host, switch, port2=2, cls=ShallowLink)
+            own = {**queue, "rate": rate * shaped / right, "at": switch} if shaped else {}
+            self.addLink(host, switch, port2=2, cls=ShallowLink, **own)
 
 
 topos = {"tor": TorTopo}

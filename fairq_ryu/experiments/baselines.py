@@ -5,11 +5,12 @@ comparison with other policies.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.kernel_qdiscs import DEFAULTS, QDISCS, KernelQdisc
-from fairq_ryu.experiments.settings import Scenario
+from fairq_ryu.experiments.settings import Scenario, belongs
 from fairq_ryu.setting import Value
 
 
@@ -31,7 +32,14 @@ class Baseline:
     """how many times the scenario's buffer the buffer is"""
 
     def applied(self, scenario: Scenario) -> Scenario:
-        """The scenario with the baseline's settings."""
+        """The scenario with the baseline's settings. `UserError` if its topology does not have them."""
+        for each in fields(scenario):
+            if each.name in self.settings and not belongs(each, scenario.topology):
+                raise UserError(
+                    f"policy {self.policy} with {each.name} = {self.settings[each.name]}: topology "
+                    f"{scenario.topology} has no setting {each.name}",
+                    f"leave it out, or choose a scenario with topology {each.metadata['topologies'][0]}",
+                )
         return replace(scenario, buffer_bytes=scenario.buffer_bytes * self.buffer_times, **self.settings)
 
 
@@ -66,6 +74,15 @@ def _begins_with(segments: int) -> Baseline:
 def _deeper(times: int) -> Baseline:
     """A larger buffer."""
     return Baseline("droptail", f"DropTail with {times} times the buffer", buffer_times=times)
+
+
+def _shaped(policy: str, words: str, percent: int) -> Baseline:
+    """The ports behind a switch that is not ours are slower than its own."""
+    return Baseline(
+        policy,
+        f"{words} at the receiver's port, shaped to {percent} % of the port above, which has no far queue",
+        {"shaped": percent / 100},
+    )
 
 
 def _ecn(policy: str, words: str) -> Baseline:
@@ -110,6 +127,9 @@ BASELINES = {
         {"shared_buffer": True},
         buffer_times=8,
     ),
+    "fairq-shaped95": _shaped("fairq", "FairQ", 95),
+    "fairq-shaped98": _shaped("fairq", "FairQ", 98),
+    "las-shaped95": _shaped("las", "LAS", 95),
     "droptail-bbr": Baseline(
         "droptail",
         "DropTail, and every host runs BBR of the kernel",

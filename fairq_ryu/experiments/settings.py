@@ -12,6 +12,7 @@ from typing import Any
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc.names import OWN, needs_ecn
 from fairq_ryu.experiments.profiles import MODERN, PROFILES
+from fairq_ryu.far_queue import far_name
 from mininet_topos import plans
 
 
@@ -139,6 +140,14 @@ class Scenario:
         topologies=("leafspine", "fattree"),
         default=0.0,
     )
+    shaped: float | None = setting(
+        "part of rate_mbit to which the ports to the receivers are shaped, together; the agents govern these "
+        "queues, and not that of the switch above as a far queue; 0: they are not shaped",
+        low=0,
+        high=1,
+        topologies=("tor",),
+        default=0.0,
+    )
     senders: int = setting("number of sending hosts", low=1, high=250, example=16)
     rate_mbit: float = setting("rate of the bottleneck port", unit="Mbit/s", low=1, high=100_000, example=50)
     buffer_bytes: int = setting(
@@ -253,9 +262,9 @@ class Scenario:
     @property
     def far_queues(self) -> str:
         """The section of the configuration about the bottleneck where no agent sees it, which is an uplink
-        if several switches are behind it; "": one sees it.
+        if several switches are behind it; "": one sees it, or ports behind it are `shaped` instead.
         """
-        ports = self.plan.far_ports
+        ports = {} if self.shaped else self.plan.far_ports
         if len(ports) > 1:
             members = ", ".join(f"{switch}/{port}" for switch, port in ports.items())
             return (
@@ -266,6 +275,16 @@ class Scenario:
             f"{port} = rate {self.rate_mbit:g}mbit buffer {self.buffer_bytes}" for port in ports.values()
         )
         return "".join(f"[far_queues]\n{line}\n" for line in lines)
+
+    @property
+    def governed_ports(self) -> Mapping[str, str]:
+        """Of each of our switches behind a bottleneck that no agent sees, the queue that its agent governs:
+        a far queue, or that of a port that is `shaped`. {}: an agent sees the bottleneck.
+        """
+        plan = self.plan
+        if isinstance(plan, plans.BehindTor) and self.shaped:
+            return plan.receiver_ports
+        return {switch: far_name(port) for switch, port in plan.far_ports.items()}
 
     @property
     def settings(self) -> dict[str, Any]:

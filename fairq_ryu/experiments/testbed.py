@@ -502,7 +502,7 @@ def _topology(scenario: Scenario, cc: str) -> Any:
         "rtt": scenario.rtt_ms,
     }
     if isinstance(plan, BehindTor):
-        return TorTopo(n=plan.n, right=plan.right, **options)
+        return TorTopo(n=plan.n, right=plan.right, shaped=scenario.shaped or 0, **options)
     if isinstance(plan, Incast):
         return IncastTopo(n=plan.n, **options)
     if isinstance(plan, Dumbbell):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import re
+import signal
 import socket
 import sys
 import time
@@ -26,7 +28,7 @@ from tests.support.fabric import network
 from tests.support.lab import output, until
 
 pytestmark = pytest.mark.root
-LINE, BUFFER, SENDERS = 50, 125_000, 4
+LINE, BUFFER, SENDERS, LEASE = 50, 125_000, 4, 2
 PORT, TCP, UDP = "s1-eth1", 5001, 5002
 SINK = """
 import socket, sys, threading
@@ -121,6 +123,11 @@ class Site:
         rows = [row for row in self.fabric.rest("ports") if row["port"] == FAR | 1]
         return rows[0] if rows else {"virtual_rate_why": None}
 
+    def windows(self) -> list[int]:
+        """The windows that the senders have now, bytes."""
+        shown = [self.fabric[f"h{number}"].cmd("ss -Htino") for number in range(1, SENDERS + 1)]
+        return [int(window) for text in shown for window in re.findall(r" snd_wnd:(\d+)", text)]
+
     def events(self, kind: str) -> list[str]:
         return [each["message"] for each in self.fabric.rest("events", kind=kind)]
 
@@ -135,7 +142,7 @@ def site(directory: Path, line: str) -> Iterator[Site]:
     topo = TorTopo(n=SENDERS, rate=LINE, buffer=BUFFER)
     with network(directory, topo, f"[far_queues]\n{PORT} = {line}\n") as fabric:
         fabric.switches.remove("tor")  # it is none of ours
-        fabric.start_controller("[fairq_ryu]\nway = windows\n", wait=False, connect=False)
+        fabric.start_controller(f"[fairq_ryu]\nway = windows\nlease = {LEASE}\n", wait=False, connect=False)
         made = Site(fabric)
         assert until(lambda: made.far["virtual_rate_why"] is not None), fabric.controller_says()
         yield made
@@ -172,3 +179,22 @@ def test_the_rate_is_what_others_leave_while_they_are_there(tmp_path: Path) -> N
             assert lost < 4 * LINE * 1e6 / 8 / 1500 / 100, "a part in a hundred"
         assert until(lambda: here.far["virtual_rate_bps"] / 1e6 > 0.9 * LINE), here.far
         assert until(lambda: any("ours again" in each for each in here.events("others")))
+
+
+def test_its_windows_end_with_the_lease_when_the_agent_is_killed(tmp_path: Path) -> None:
+    with site(tmp_path, f"rate {LINE}mbit buffer {BUFFER}") as here, here.bulk():
+        switch = here.fabric["s1"]
+
+        def lowered() -> bool:
+            return len(found := here.windows()) == SENDERS and sum(found) <= BUFFER
+
+        assert until(lowered), here.windows()
+        switch._agent_process.send_signal(signal.SIGKILL)
+        time.sleep(2 * LEASE)
+        # Nobody lowers windows any more: together they are larger than the buffer, which overflows.
+        before = here.lost()
+        assert until(lambda: sum(here.windows()) > BUFFER), here.windows()
+        assert until(lambda: here.lost() > before)
+        switch.stopAgent()
+        switch.startAgent([])
+        assert until(lowered), here.windows()

@@ -230,7 +230,8 @@ class HostHidden:
     """
 
     def __init__(self, line: int, buffer: int, share: float = 0.98, checked: bool = True) -> None:
-        """``line`` 0: nobody knows the rate."""
+        """``line`` 0: nobody knows the rate. ``lost``: segments that the queue has dropped so far."""
+        self.lost = 0
         self.far = layout.fq_far_queue(line=line, base=int(line * share), limit=buffer, is_kept=1)
         self.state = layout.fq_hidden()
         self._library = library(checked)
@@ -243,10 +244,16 @@ class HostHidden:
         self._library.fq_host_hidden_sample(ctypes.byref(self.state), ctypes.c_uint64(excess))
         return int(excess)
 
+    def is_due(self, now_ns: int) -> bool:
+        """Whether an interval would end with bytes that arrive now."""
+        due = self._library.fq_host_hidden_is_due(ctypes.byref(self.state), ctypes.c_uint64(now_ns))
+        return bool(due)
+
     def arrive(self, size: int, now_ns: int) -> int:
         """Bytes arrive. Returns the rate of the virtual queue."""
         self._library.fq_host_hidden_arrival(
-            ctypes.byref(self.far), ctypes.byref(self.state), ctypes.c_uint64(size), ctypes.c_uint64(now_ns)
+            *(ctypes.byref(self.far), ctypes.byref(self.state)),
+            *(ctypes.c_uint64(size), ctypes.c_uint64(self.lost), ctypes.c_uint64(now_ns)),
         )
         return int(self.state.rate)
 

@@ -25,6 +25,7 @@ from fairq_ryu.agent.libbpf import BpfError, load_library
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
+from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.tc import INGRESS, TcFilter
 from fairq_ryu.far_queue import FAR, FarQueue, Why
 from fairq_ryu.law_spec import LawSpec
@@ -577,6 +578,46 @@ def judged(switch: Switch, port: BridgePort, frames: int = 30) -> Any:
         arrive(switch, bytes(1500))
         time.sleep(0.004)
     return seen(switch, port)
+
+
+def test_the_line_is_looked_at_only_when_an_interval_ends(switch: Switch, far: BridgePort) -> None:
+    """With eight samples, or 100 ms after the last one: few packets pay for it."""
+    window, slot = switch.datapath.window, c_uint32(switch.datapath.window.slots[far.ifindex])
+    arrive(switch, bytes(1500))
+    began = seen(switch, far)
+    assert (began.line, began.samples) == (12_500, 0) and began.judged_ns
+    switch.datapath.host.far.set_limits(far.ifindex, QueueLimits("test", 125_000, 25_000), 25_000, 0)
+    time.sleep(0.015)
+    arrive(switch, bytes(1500))
+    found = seen(switch, far)
+    late = found.judged_ns - began.judged_ns >= 100_000_000  # on a busy machine
+    assert found.line == (25_000 if late else 12_500) and (late or found.judged_ns == began.judged_ns)
+    found.samples = found.judged_samples + 8
+    window.hidden.set(slot, found)
+    time.sleep(0.015)
+    arrive(switch, bytes(1500))
+    assert seen(switch, far).judged_ns > found.judged_ns and seen(switch, far).line == 25_000
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_round_trips_beyond_the_buffer_are_believed_when_segments_were_lost(
+    switch: Switch, far: BridgePort, lost: bool
+) -> None:
+    window, slot = switch.datapath.window, c_uint32(switch.datapath.window.slots[far.ifindex])
+    flow = Connection(switch, client_mss=1000, server_mss=1000).open()
+    first = flow.client_isn + 1
+    flow.data(1000)  # a sample, of the handshake
+    arrive(switch, bytes(1500))
+    state = seen(switch, far)
+    state.bound_ns, state.least, state.beyond = 1_000_000, 0, state.judged_beyond + 8
+    window.hidden.set(slot, state)
+    flow.data(1000, seq=first + 2000)
+    flow.data(1000, seq=first + (1000 if lost else 3000))
+    assert switch.datapath.queue(far).drops == lost
+    time.sleep(0.11)
+    arrive(switch, bytes(1500))
+    assert seen(switch, far).judged_beyond == state.beyond
+    assert seen(switch, far).bound_ns == (2_000_000 if lost else 1_000_000)
 
 
 def test_the_rate_of_the_virtual_queue_is_the_share_at_first(switch: Switch, far: BridgePort) -> None:

@@ -11,11 +11,15 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import layout
+from fairq_ryu.agent.far_ports import with_far_queues
+from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants, TenantState
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
+from fairq_ryu.model import WindowKind
 from fairq_ryu.tenants import Priorities
 from tests.switch.rig import Connection, Switch
 from tests.switch.test_laws import PORT, install
@@ -54,19 +58,19 @@ def flow(switch: Switch, host: str, **what: Any) -> Connection:
     return Connection(switch, client=host, server=server, server_scale=0, **what).open()
 
 
-def shared(switch: Switch) -> None:
-    """The tenants of the port are worked out again with the next ACK."""
-    maps = switch.datapath.window._tenants
-    found = maps.port_tenants.get(c_uint32(slot(switch)))
+def shared(switch: Switch, at: int | None = None) -> None:
+    """The tenants of the port, or of what is in this slot, are worked out again with the next ACK."""
+    maps, here = switch.datapath.window._tenants, c_uint32(slot(switch) if at is None else at)
+    found = maps.port_tenants.get(here)
     found.worked_ns = 0
-    maps.port_tenants.set(c_uint32(slot(switch)), found)
+    maps.port_tenants.set(here, found)
 
 
-def granted(switch: Switch, *flows: Connection) -> list[int]:
-    """The windows of flows in segments, when all of them are known."""
+def granted(switch: Switch, *flows: Connection, at: int | None = None) -> list[int]:
+    """The windows of flows in segments, when all of them are known; ``at``: the slot of their queue."""
     for each in flows:
         each.granted()
-    shared(switch)
+    shared(switch, at)
     return [each.granted() // MSS for each in flows]
 
 
@@ -219,6 +223,33 @@ def test_whose_turn_a_handshake_takes(switch: Switch) -> None:
     install(switch, FAIRQ, pool=POOL)
     tenants(switch, {BLUE: 2}, lease=0)
     assert owner("10.0.1.1") == (0, 1), "the lease has ended"
+
+
+def test_a_far_queue_is_shared_by_tenant_as_a_port_is(switch: Switch) -> None:
+    """The senders are behind the port to the switch above, by which ACKs leave."""
+    data, above = switch.datapath, switch.ports[1]
+    _, far = with_far_queues([above], {above.name: FarQueue(above.name, rate=12_500, buffer=125_000)})
+    data.add_port(far)
+    law = parameters(FAIRQ, data.limits_of(far.ofport))
+    data.install_law(far.ofport, far.ofport, law, time.monotonic_ns() + 3600 * 10**9)
+    switch.rule(far.ofport, far.ofport, WindowKind.LAW)
+    here = data.window.slots[far.ifindex]
+    try:
+        state = data.law_state(far.ofport)
+        state.pool, state.segment = POOL // 4 << 8, MSS
+        data.window.law_states.set(c_uint32(here), state)
+        one, *many = (flow(switch, host) for host in ("10.0.2.1", *(f"10.0.1.{i}" for i in range(1, 6))))
+        assert granted(switch, one, *many, at=here) == [15, *[3] * 5]
+        assert {each.tenant: each.flows for each in data.tenant_states(far.ofport)} == {BLUE: 5, RED: 1}
+        tenants(switch, {BLUE: 2, RED: 1})
+        assert granted(switch, one, *many, at=here) == [10, *[4] * 5]
+        tenants(switch, {BLUE: 1, RED: 1}, lease=0)
+        assert [each.granted() // MSS for each in (one, *many)] == [5] * 6
+        assert data.tenant_states(PORT) == [], "the port has no law"
+    finally:
+        data.remove_law(far.ofport)
+        data.remove_port(far.ofport)
+        data.window._tenants.clear(here)
 
 
 def test_las_shares_out_the_part_of_a_tenant(switch: Switch) -> None:

@@ -19,6 +19,7 @@
 #include "lib/arrived.h"
 #include "lib/hidden_map.h"
 #include "lib/law_tick.h"
+#include "lib/port_maps.h"
 #include "lib/queue_map.h"
 #include "lib/threshold_events.h"
 #include "lib/virtual_queue.h"
@@ -69,10 +70,11 @@ static __always_inline const struct fq_law *law_in(__u32 slot, __u64 now)
 __noinline int judge(__u32 slot, __u64 now)
 {
 	const struct fq_far_queue *far = bpf_map_lookup_elem(&far_queues, &slot);
+	const struct fq_port *port = bpf_map_lookup_elem(&ports, &slot);
 	struct fq_hidden *h = bpf_map_lookup_elem(&hidden, &slot);
 
-	if (far && far->is_kept && h)
-		hidden_judge(far, h, now);
+	if (far && far->is_kept && port && h)
+		hidden_judge(far, h, port->lost_above, now);
 	return 0;
 }
 

@@ -571,11 +571,14 @@ struct fq_hidden {
 	__u64 samples;
 	__u64 least;         /* the smallest of this interval, ns, and 1; 0: no sample yet */
 	__u64 bound_ns;      /* a sample of more is none of the queue; 0: each is */
+	__u64 beyond;        /* samples of more */
 	__u64 judged_ns;     /* end of the last interval */
 	__u64 judged_excess; /* excess_ns and samples then */
 	__u64 judged_samples;
-	__u64 bytes; /* that have arrived since */
-	__u64 line;  /* of which far queue all this is: as in fq_far_queue */
+	__u64 judged_beyond; /* likewise, beyond */
+	__u64 lost;          /* fq_port.lost_above, when a sample within the bound came last */
+	__u64 bytes;         /* that have arrived since */
+	__u64 line;          /* of which far queue all this is: as in fq_far_queue */
 	__u64 base;
 	__u64 rate;       /* of the virtual queue, bytes/s */
 	__u64 drain;      /* likewise, as in fq_queue; for an interval it may be less */

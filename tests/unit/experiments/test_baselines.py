@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import baselines, scenario, variants
 
 
@@ -74,6 +75,17 @@ def test_what_an_operator_would_change_first(name, setting, value):
     changed = {key: each for key, each in applied.items() if each != chosen.settings[key]}
     assert changed.pop("shared_buffer", False) == (name == "droptail-shared")
     assert changed == {setting: value}
+
+
+@pytest.mark.parametrize("name", ["fairq-shaped95", "fairq-shaped98", "las-shaped95"])
+def test_a_port_is_shaped_where_the_bottleneck_is_out_of_sight(name):
+    chosen = scenario.load("incast-tor")
+    applied = baselines.of(name).applied(chosen)
+    assert baselines.of(name).policy == name.partition("-")[0]
+    assert {key for key, value in applied.settings.items() if value != chosen.settings[key]} == {"shaped"}
+    assert applied.shaped == int(name[-2:]) / 100
+    with pytest.raises(UserError, match="topology incast has no setting shaped"):
+        baselines.of(name).applied(scenario.load("incast"))
 
 
 @pytest.mark.parametrize("name", ["red-ecn", "codel-ecn"])

@@ -91,6 +91,16 @@ def test_the_agent_is_told_of_a_bottleneck_that_it_cannot_see(tmp_path: Path) ->
     assert loader.load([asked]).far_queues() == ()
 
 
+def test_a_shaped_port_is_governed_in_place_of_a_far_queue(tmp_path: Path) -> None:
+    chosen = scenario.load("incast-tor", {"rate_mbit": "50", "receivers": "2"})
+    assert chosen.governed_ports == {"s1": "s1-eth1@far", "s2": "s2-eth1@far"}
+    shaped = scenario.load("incast-tor", {"rate_mbit": "50", "receivers": "2", "shaped": "0.9"})
+    assert shaped.governed_ports == {"s1": "s1-eth2", "s2": "s2-eth2"}
+    (asked,) = config_files(shaped, tmp_path, None)
+    assert loader.load([asked]).far_queues() == () == loader.load([asked]).uplinks()
+    assert scenario.load("incast").governed_ports == {}
+
+
 def test_the_agents_of_several_receivers_behind_it_divide_an_uplink(tmp_path: Path) -> None:
     chosen = scenario.load("incast-tor", {"rate_mbit": "50", "receivers": "2"})
     (asked,) = config_files(chosen, tmp_path, None)

@@ -24,6 +24,14 @@ def test_the_bottleneck_of_a_stored_scenario_is_its_only_queue(name):
     assert {topo.nodeInfo(host)["cc"] for host in topo.hosts()} == {chosen.cc}
 
 
+@pytest.mark.parametrize("receivers", [1, 2])
+def test_ports_behind_a_switch_that_is_not_ours_may_be_shaped_together(receivers):
+    chosen = scenario.load("incast-tor", {"shaped": "0.9", "receivers": str(receivers)})
+    found = queues(make_topology(chosen))
+    assert found.pop(("tor", chosen.senders + 1)) == (25, 125_000)
+    assert found == {(switch, 2): (22.5 / receivers, 125_000) for switch in chosen.governed_ports}
+
+
 def test_uplinks_of_a_scenario_have_their_rate_and_the_same_buffer():
     chosen = scenario.load("incast-leafspine", {"uplink_mbit": "400"})
     found = Counter(queues(make_topology(chosen)).values())

@@ -205,6 +205,8 @@ def test_all_ports_of_a_fat_tree_are_alike():
         ("dumbbell,2,fast", "the rate of a shallow link is fast"),
         ("dumbbell,2,rate=0", "the rate of a shallow link is 0"),
         ("dumbbell,2,buffer=100", "must hold one frame"),
+        ("tor,2,50,shaped=95", "tor: shaped is 95, must be from 0 to 1"),
+        ("tor,2,50,shaped=95%", "tor: shaped is '95%'"),
         ("dumbbell,2,buffer=1e5", "the buffer of a shallow link is 100000.0 bytes"),
         ("leafspine,1", "leafspine: leaves is 1, must be a whole number from 2 to 64"),
         ("leafspine,2,0", "leafspine: spines is 0"),

@@ -71,20 +71,45 @@ LAW_INLINE __u64 least_excess(struct fq_least *l, __u32 took, __u64 now)
 	return law_less(took, least);
 }
 
-/* A sample. One that no queue of this size can have delayed so much is that of a sender which took its time. */
+/*
+ * A sample. One that no queue of this size can have delayed so much is that of a sender which took its time, or the queue is
+ * larger than it was configured (hidden_widen).
+ */
 LAW_INLINE void hidden_sample(struct fq_hidden *h, __u64 excess)
 {
-	if (h->bound_ns && excess > h->bound_ns)
+	if (h->bound_ns && excess > h->bound_ns) {
+		__sync_fetch_and_add(&h->beyond, 1);
 		return;
+	}
 	if (!h->least || excess < h->least - 1)
 		h->least = excess + 1;
 	__sync_fetch_and_add(&h->excess_ns, excess);
 	__sync_fetch_and_add(&h->samples, 1);
 }
 
+/* Whether an interval ends now. This runs with every packet, and hidden_judge() only when it is so. */
 LAW_INLINE bool hidden_is_due(const struct fq_hidden *h, __u64 now)
 {
-	return law_less(now, h->judged_ns) >= HIDDEN_NS;
+	__u64 elapsed = law_less(now, h->judged_ns);
+
+	if (elapsed < HIDDEN_NS)
+		return false;
+	return elapsed >= HIDDEN_WAIT_NS || h->samples - h->judged_samples >= HIDDEN_SAMPLES;
+}
+
+/*
+ * All samples of this interval and of those before were beyond the bound, and segments have been lost meanwhile: a queue that
+ * is full, and larger than it was configured. Senders that take their time lose nothing.
+ */
+LAW_INLINE void hidden_widen(struct fq_hidden *h, __u64 lost)
+{
+	if (!h->least) {
+		if (h->lost == lost || h->beyond - h->judged_beyond < HIDDEN_SAMPLES)
+			return;
+		if (h->bound_ns < NS_PER_S)
+			h->bound_ns = law_min(2 * h->bound_ns, NS_PER_S);
+	}
+	h->lost = lost;
 }
 
 /*
@@ -183,13 +208,11 @@ LAW_INLINE __u64 hidden_rate(const struct fq_far_queue *far, struct fq_hidden *h
 }
 
 /* Whether the rate is lowered so that the queue is empty for a moment. */
-LAW_INLINE bool hidden_probes(const struct fq_far_queue *far, struct fq_hidden *h, __u64 now)
+LAW_INLINE bool hidden_probes(struct fq_hidden *h, __u64 now)
 {
-	__u64 lasts = law_div(4 * (__u64)far->limit * NS_PER_S, far->line);
-
 	if (now - h->probed_ns >= HIDDEN_PROBE_NS)
 		h->probed_ns = now;
-	return now - h->probed_ns < law_min(law_max(lasts, 1), HIDDEN_WAIT_NS);
+	return now - h->probed_ns < law_min(law_max(2 * h->bound_ns, 1), HIDDEN_WAIT_NS);
 }
 
 /* A rate as in fq_queue.drain; at least the smallest, unless it is 0. */
@@ -210,8 +233,9 @@ LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h
 	h->why = far->line ? FQ_HIDDEN_BLIND : FQ_HIDDEN_UNKNOWN;
 }
 
-/* It is due: judge the interval that ends now. */
-LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h, __u64 now)
+/* It is due: judge the interval that ends now. `lost`: segments that the queue has dropped, all in all, as gaps show. */
+LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h, __u64 lost,
+			     __u64 now)
 {
 	__u64 elapsed = law_less(now, h->judged_ns), samples = h->samples - h->judged_samples;
 	__u64 arrivals, served, speed, least = h->least, force;
@@ -227,10 +251,10 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 		h->stands = 0;
 		h->since_ns = now;
 		h->probed_ns = now - HIDDEN_PROBE_NS + HIDDEN_FIRST_NS;
+		h->lost = lost;
 		goto restart;
 	}
-	if (samples < HIDDEN_SAMPLES && elapsed < HIDDEN_WAIT_NS)
-		return;
+	hidden_widen(h, lost);
 	/* Of an interval of a second at most: it fits. */
 	arrivals = law_min(h->bytes, 1ULL << 34) * NS_PER_S / elapsed;
 	speed = far->line ? far->line : arrivals;
@@ -256,7 +280,7 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 		force = h->rate;
 		if (!h->probes)
 			h->probe_rate = law_max(law_min(force, arrivals) / 2, 1);
-		h->probes = hidden_probes(far, h, now);
+		h->probes = hidden_probes(h, now);
 		if (h->probes)
 			force = h->probe_rate;
 		h->drain = hidden_drain(force);
@@ -265,6 +289,7 @@ restart:
 	h->judged_ns = now;
 	h->judged_samples = h->samples;
 	h->judged_excess = h->excess_ns;
+	h->judged_beyond = h->beyond;
 	h->least = 0;
 	h->bytes = 0;
 }

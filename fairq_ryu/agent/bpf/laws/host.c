@@ -117,12 +117,17 @@ void fq_host_hidden_sample(struct fq_hidden *h, __u64 excess)
 	hidden_sample(h, excess);
 }
 
+int fq_host_hidden_is_due(const struct fq_hidden *h, __u64 now)
+{
+	return hidden_is_due(h, now);
+}
+
 void fq_host_hidden_arrival(const struct fq_far_queue *far, struct fq_hidden *h, __u64 bytes,
-			    __u64 now)
+			    __u64 lost, __u64 now)
 {
 	h->bytes += bytes;
 	if (hidden_is_due(h, now))
-		hidden_judge(far, h, now);
+		hidden_judge(far, h, lost, now);
 }
 
 /* The window of a flow of a tenant, as tenant_grant() works it out of the parts that it has counted. */

@@ -15,7 +15,6 @@ from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.workers import RunError, Worker
 from fairq_ryu.experiments.workloads.common import rounds
-from fairq_ryu.far_queue import far_name
 
 START_S = 20.0
 """Time limit for the start of a generator."""
@@ -215,12 +214,12 @@ class Measurement(Generic[S]):
         return reading._replace(law=f"kernel {qdisc.kind}", judged=judged)
 
     def _rewritten_for_it(self) -> int:
-        """The ACKs that the agents behind a hidden bottleneck have lowered for their far queues."""
+        """The ACKs that the agents behind a hidden bottleneck have lowered."""
         if not self._testbed.has_agents:
             return 0
         return sum(
-            queues.queue_of(self._testbed.status(switch), far_name(port)).rewritten
-            for switch, port in self._scenario.plan.far_ports.items()
+            queues.queue_of(self._testbed.status(switch), port).rewritten
+            for switch, port in self._scenario.governed_ports.items()
         )
 
     def read_losses(self) -> queues.PortLosses:
@@ -274,8 +273,7 @@ class Measurement(Generic[S]):
         worker = self._testbed.local_worker("tracer")
         worker.receive("ready", START_S)
         scenario = self._scenario
-        far = next(iter(scenario.plan.far_ports.items()), None)
-        switch, port = (self._switch, self._port) if far is None else (far[0], far_name(far[1]))
+        switch, port = next(iter(scenario.governed_ports.items()), (self._switch, self._port))
         worker.ask(
             "start",
             hosts={name: self._testbed.host(name).pid for name in self.data_senders()},

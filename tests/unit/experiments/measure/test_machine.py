@@ -34,7 +34,7 @@ def test_our_own_have_apps_of_their_own(installed):
     kinds = "bbr clamp ctrl-cubic ctrl-reno dctcp iw2 iw4 rto5 shared x16 x2 x4"
     hosts = {f"droptail-{name}" for name in kinds.split()}
     assert qdiscs and machine.known_policies() == [
-        *sorted({"droptail", "fairq"} | hosts | qdiscs),
+        *sorted({"droptail", "fairq", "fairq-shaped95", "fairq-shaped98"} | hosts | qdiscs),
         "bare",
     ]
     assert machine.app_of("fairq") == "fairq_ryu.apps.fairq"

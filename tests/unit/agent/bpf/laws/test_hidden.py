@@ -65,6 +65,26 @@ def test_no_round_trip_is_shorter_than_the_least(steps: list[tuple[int, int]]) -
     assert hidden.state.excess_ns == total
 
 
+# Intervals
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), min_size=1))
+def test_an_interval_is_judged_exactly_when_it_is_due(steps: list[tuple[int, int]]) -> None:
+    """Few packets may pay for it: there are eight samples, or 100 ms have passed. ``steps``: ms, samples."""
+    hidden, now = HostHidden(*LINES[2]), 100 * NS
+    hidden.arrive(1, now)
+    last, samples = now, 0
+    for passes, number in steps:
+        now, samples = now + passes * MS, samples + number
+        for _ in range(number):
+            hidden.round_trip("a", RTT, now)
+        ends = now - last >= 10 * MS and (samples >= 8 or now - last >= 100 * MS)
+        assert hidden.is_due(now) == ends
+        hidden.arrive(1000, now)
+        last, samples = (now, 0) if ends else (last, samples)
+        assert hidden.state.judged_ns == last
+
+
 # A closed loop: what arrives follows the rate of the virtual queue, as a law makes it
 
 
@@ -84,13 +104,20 @@ STEP = MS
 
 class Loop:
     """A line with a queue that nobody sees, and what others send there. Each step is a millisecond, with
-    ``samples`` round trips. ``believed``: the rate of the line, bytes/s, as it was configured.
+    ``samples`` round trips. ``believed``: the rate of the line, bytes/s, as it was configured; ``room``:
+    likewise the buffer.
     """
 
     def __init__(
-        self, line: int, buffer: int, share: float = 0.98, believed: int = 0, samples: int = 2
+        self,
+        line: int,
+        buffer: int,
+        share: float = 0.98,
+        believed: int = 0,
+        samples: int = 2,
+        room: int = 0,
     ) -> None:
-        self.hidden = HostHidden(believed or line, buffer, share)
+        self.hidden = HostHidden(believed or line, room or buffer, share)
         self.line, self.buffer, self.samples = line, buffer, samples
         self.now, self.queue = 100 * NS, 0.0
         self.hidden.arrive(1, self.now)
@@ -108,6 +135,7 @@ class Loop:
             served = min(there, carries)
             self.queue = min(self.buffer, there - served)
             part = ours / (ours + beside) if ours + beside else 0
+            self.hidden.lost += there - served > self.buffer
             self.now += STEP
             for host in range(self.samples):
                 self.hidden.round_trip(host, RTT + round(self.queue / self.line * NS), self.now)
@@ -182,6 +210,36 @@ def test_a_line_that_was_configured_too_fast_is_found_out() -> None:
     line, buffer = LINES[2]
     last = Loop(line, buffer, believed=2 * line).run(8)[-4000:]
     assert mean(last, "total") >= 0.95 and mean(last, "queue") <= 0.1
+
+
+@pytest.mark.parametrize(("line", "buffer"), LINES)
+@pytest.mark.parametrize("times", [3, 8, 30])
+def test_a_buffer_that_was_configured_too_small_does_not_hide_what_stands(
+    line: int, buffer: int, times: int
+) -> None:
+    """It fills before an interval has ended: no sample is within the bound."""
+    loop = Loop(line, times * buffer, room=buffer)
+    loop.run(2)
+    loop.queue = loop.buffer
+    began = loop.run(2, others=lambda _: 0.4)
+    assert Why.OTHERS in {each.why for each in began}
+    last = loop.run(10, others=lambda _: 0.4)[-4000:]
+    assert mean(last, "total") >= 0.95 and mean(last, "queue") <= 0.1
+
+
+def test_without_losses_the_bound_stays() -> None:
+    """All round trips take long: the senders take their time."""
+    line, buffer = LINES[2]
+    hidden, now = HostHidden(line, buffer), 100 * NS
+    hidden.round_trip(0, RTT, now)
+    hidden.arrive(1, now)
+    bound = hidden.state.bound_ns
+    for step in range(3000):
+        now += MS
+        hidden.lost += step == 1000
+        hidden.round_trip(0, RTT + (10 * bound if step > 1000 else 0), now)
+        hidden.arrive(line // 10_000, now)
+    assert hidden.state.bound_ns == bound
 
 
 # What it does not react to
