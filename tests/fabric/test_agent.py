@@ -83,12 +83,25 @@ def test_filters_of_others_stay(lab):
     assert "u32" in filters("s1-eth1") and "fq_egress" not in filters("s1-eth1")
 
 
-def test_ports_with_an_ingress_qdisc_are_governed_and_reported(lab, stub):
-    """As Open vSwitch makes them with hw-offload=true: on every port."""
+def ingress_by_hand(lab, name):
+    """As Open vSwitch makes it with hw-offload=true, on every port."""
+    output("tc", "qdisc", "add", "dev", name, "ingress")
+    lab.stack.callback(output, "tc", "qdisc", "del", "dev", name, "ingress")
+
+
+def ingress_of_policing(lab, name):
+    """Far above the rate of these links."""
+    output("ovs-vsctl", "set", "interface", name, "ingress_policing_rate=1000000")
+    lab.stack.callback(output, "ovs-vsctl", "set", "interface", name, "ingress_policing_rate=0")
+    if "police" not in output("tc", "filter", "show", "dev", name, "ingress"):
+        pytest.skip("Open vSwitch cannot police here: the kernel has no act_police or cls_matchall")
+
+
+@pytest.mark.parametrize("make", [ingress_by_hand, ingress_of_policing])
+def test_ports_with_an_ingress_qdisc_are_governed_and_reported(lab, stub, make):
     names = [f"s1-eth{number}" for number in (1, 2, 3)]
     for name in names:
-        output("tc", "qdisc", "add", "dev", name, "ingress")
-        lab.stack.callback(output, "tc", "qdisc", "del", "dev", name, "ingress")
+        make(lab, name)
     agent = lab.agent(stub.target)
     stub.accept()
     lab.bulk()

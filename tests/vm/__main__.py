@@ -3,6 +3,8 @@
     python3 -m tests.vm          every object on every kernel, and one incast on the kernel datapath
     python3 -m tests.vm --all    also doctor, tests/switch, tests/faults, a soak, chosen tests of tests/e2e,
                                  with the kernel's datapath and some with the userspace one
+    python3 -m tests.vm --machine debian12 --job "make demo" --job tests/switch
+                                 some of these in that machine
     python3 -m tests.vm --machine debian12 -- COMMAND...
                                  COMMAND in that machine, in the checkout with its test tools;
                                  --datapath userspace: without the kernel's datapath
@@ -16,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
+import itertools
 import os
 import shutil
 import signal
@@ -138,6 +141,8 @@ def main() -> int:
     most = sum(each.seconds for each in jobs.LONG) / 3600
     parser.add_argument("--all", action="store_true", help=f"everything, at most {most:.0f} hours a machine")
     parser.add_argument("--machine", action="append", choices=MACHINES, help="only this one (repeatable)")
+    names = list(dict.fromkeys(each.name for each in jobs.LONG))
+    parser.add_argument("--job", action="append", choices=names, help="only this one (repeatable)")
     parser.add_argument("--commit", default="HEAD", help="what is tested; uncommitted changes never are")
     parser.add_argument(
         "--results", type=Path, help="write the results into this file, for python3 -m tests.vm.results"
@@ -145,12 +150,19 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="a new directory for what COMMAND leaves in /exchange/out")
     parser.add_argument("--seconds", type=float, default=1800, help="time limit for COMMAND")
     parser.add_argument(
-        "--datapath", choices=["kernel", "userspace"], default="kernel", help="of Open vSwitch, for COMMAND"
+        "--datapath",
+        choices=["kernel", "userspace"],
+        default="",
+        help="of Open vSwitch, for --job or COMMAND",
     )
     parser.add_argument("command", nargs="*", help="run this instead")
     options = parser.parse_args()
     if options.out and not (options.command and len(options.machine or ()) == 1):
         parser.error("--out needs one --machine and a COMMAND")
+    if options.command and options.job:
+        parser.error("--job and COMMAND exclude each other")
+    if options.job and not jobs.chosen(options.job, options.datapath):
+        parser.error(f"no --job has datapath {options.datapath}")
     machines = [MACHINES[name] for name in options.machine or MACHINES]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
@@ -159,18 +171,24 @@ def main() -> int:
         with workspace() as work:
             bench = Bench(machines, work, roots.commit_of(options.commit))
             if options.command:
-                work_list = [jobs.command(options.command, options.seconds, options.datapath)]
+                datapath = options.datapath or "kernel"
+                work_list = [jobs.command(options.command, options.seconds, datapath)]
+            elif options.job:
+                work_list = jobs.chosen(options.job, options.datapath)
             else:
                 work_list = jobs.LONG if options.all else jobs.SHORT
-            bench.prepare(*(["--dev"] if options.all or options.command else []), whole=not options.all)
+            tools = ["--dev"] if options.all or options.command or options.job else []
+            bench.prepare(*tools, whole=not options.all)
             how = boot.accelerator(bench.kernels[machines[0].name])
             say(f"QEMU with {how}; {time.monotonic() - begun:.0f} s until here")
-            results = [bench.run(machine, job, how) for machine in machines for job in work_list]
+            results: list[jobs.Result] = []
+            for machine, job in itertools.product(machines, work_list):
+                results.append(bench.run(machine, job, how))
+                text, content, passed = jobs.summary(results, time.strftime("%Y-%m-%d"))
+                if options.results:  # after each: a run takes hours
+                    content.write(options.results)
             if options.out:
                 shutil.copytree(results[0].exchange / "out", options.out, dirs_exist_ok=True)
-            text, content, passed = jobs.summary(results, time.strftime("%Y-%m-%d"))
-            if options.results:
-                content.write(options.results)
     except CannotRun as error:
         say(f"cannot be done here: {error}")
         return CANNOT

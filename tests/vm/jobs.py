@@ -41,6 +41,7 @@ class Result:
 _PYTHON = ".venv/bin/python"
 # Everything is slower by about this factor than the limits of tests and experiments expect.
 _BEGIN = "set -e; export FAIRQ_PATIENCE=6"
+_ABOUT = f"{_PYTHON} -m tests.vm.guest.about >/exchange/about.json"
 _NO_KERNEL_DATAPATH = "echo install openvswitch /bin/false >/etc/modprobe.d/fairq.conf"
 _PYTEST = ".venv/bin/pytest -q -p no:cacheprovider --color=no"
 # Incast under three policies, deadlines, restarts of controller and agent, ports of Open vSwitch, attacks.
@@ -54,14 +55,11 @@ $PYTEST tests/e2e/test_attacks.py tests/e2e/test_ports_of_ovs.py tests/e2e/test_
 
 
 def _job(name: str, minutes: float, *lines: str, datapath: str = "") -> Job:
-    return Job(name, "\n".join((_BEGIN, *lines, "")), minutes * 60, datapath)
+    return Job(name, "\n".join((_BEGIN, _ABOUT, *lines, "")), minutes * 60, datapath)
 
 
-_ABOUT = f"{_PYTHON} -m tests.vm.guest.about >/exchange/about.json"
 SHORT = [
-    _job(
-        "objects", 4, f"{_PYTHON} -m tests.vm.guest.load_objects /objects/* >/exchange/objects.jsonl", _ABOUT
-    ),
+    _job("objects", 4, f"{_PYTHON} -m tests.vm.guest.load_objects /objects/* >/exchange/objects.jsonl"),
     _job("incast by hand", 12, "make setup", f"{_PYTHON} -m tests.vm.guest.incast", datapath="kernel"),
 ]
 LONG = [
@@ -81,7 +79,12 @@ def command(words: Sequence[str], seconds: float, datapath: str) -> Job:
     """A command in the checkout as a job, by the name of what was typed."""
     typed = shlex.join(words)
     without = [_NO_KERNEL_DATAPATH] if datapath == "userspace" else []
-    return _job(typed, seconds / 60, _ABOUT, *without, typed, datapath=datapath)
+    return _job(typed, seconds / 60, *without, typed, datapath=datapath)
+
+
+def chosen(names: Sequence[str], datapath: str) -> list[Job]:
+    """The jobs of :data:`LONG` with these names, on one datapath (empty: on each)."""
+    return [each for each in LONG if each.name in names and datapath in ("", each.datapath)]
 
 
 def _objects(result: Result) -> list[ObjectRun]:

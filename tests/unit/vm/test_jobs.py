@@ -64,6 +64,16 @@ def test_the_row_of_a_command(tmp_path: Path) -> None:
     }
 
 
+def test_jobs_are_chosen_by_name_and_datapath() -> None:
+    found = jobs.chosen(["make demo", "tests/switch"], "")
+    assert [(each.name, each.datapath) for each in found] == [
+        ("make demo", "kernel"),
+        ("make demo", "userspace"),
+        ("tests/switch", "kernel"),
+    ]
+    assert [each.name for each in jobs.chosen(["make demo", "tests/switch"], "userspace")] == ["make demo"]
+
+
 def test_the_results_of_a_command_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Fake(Bench):
         def prepare(self, *arguments: str, whole: bool) -> None:
