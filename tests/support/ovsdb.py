@@ -1,4 +1,9 @@
-"""Servers of the database between controllers: one, or a Raft cluster of three, in a folder."""
+"""Servers of the database between controllers: one, or a Raft cluster of three, in a folder.
+
+The servers of a cluster can be cut off from each other while they run and answer their clients, without root:
+a Unix socket without a path is searched for in the folder OVS_RUNDIR. Each server has such a folder of its
+own, in which it listens itself; the sockets of the others there are relays. Each has clocks of its own, too.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,13 @@ import time
 from pathlib import Path
 
 from fairq_ryu.cluster.settings import SCHEMA
+from mininet_topos.patience import patient
+from tests.support.clock import Clock, compiled
+from tests.support.relay import Relay
 
 NAME = "Fairq"
+# Of the speed of the servers' steady clocks: their elections take twice as long at one as at another.
+_PERCENT = 100, 70, 50
 
 
 def free_port() -> int:
@@ -28,8 +38,10 @@ def tool(*words: str | Path) -> str:
 class Server:
     """One ovsdb-server. ``file``: its database."""
 
-    def __init__(self, file: Path, port: int) -> None:
-        self.file, self.port = file, port
+    def __init__(self, file: Path, port: int, clock: Clock | None = None) -> None:
+        self.file, self.port, self.clock = file, port, clock
+        self.folder = file.with_suffix(".run")
+        self.folder.mkdir()
         self.control = file.with_suffix(".ctl")
         self.process: subprocess.Popen[bytes] | None = None
         self._more: set[str] = set()  # addresses beside that of the port
@@ -42,8 +54,11 @@ class Server:
         command = ["ovsdb-server", str(self.file)]
         command += [f"--remote={_listening(each)}" for each in (self.remote, *self._more)]
         command += [f"--unixctl={self.control}", "-vconsole:off", "-vsyslog:off"]
+        environment = {**os.environ, "OVS_RUNDIR": str(self.folder)}
+        if self.clock is not None:
+            environment |= self.clock.environment
         with self.file.with_suffix(".err").open("ab") as errors:
-            self.process = subprocess.Popen(command, stdout=errors, stderr=errors)
+            self.process = subprocess.Popen(command, stdout=errors, stderr=errors, env=environment)
         _until(lambda: self.ask("version") is not None, "ovsdb-server does not answer")
 
     def ask(self, *words: str) -> str | None:
@@ -101,17 +116,47 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.servers: list[Server] = []
-        first = ""
-        for number in range(3):
-            file, address = folder / f"fairq{number}.db", f"tcp:127.0.0.1:{free_port()}"
+        self._links: dict[frozenset[Server], list[Relay]] = {}
+        try:
+            self._make(folder)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _make(self, folder: Path) -> None:
+        library = compiled(folder)
+        for number, percent in enumerate(_PERCENT):
+            file, address = folder / f"fairq{number}.db", _address(number)
             if number == 0:
                 tool("create-cluster", file, SCHEMA, address)
-                first = address
             else:
-                tool("join-cluster", file, NAME, address, first)
-            self.servers.append(Server(file, free_port()))
-            self.servers[-1].start()
+                tool("join-cluster", file, NAME, address, _address(0))
+            clock = Clock(library, folder / f"clock{number}", percent)
+            self.servers.append(Server(file, free_port(), clock))
+        for number, server in enumerate(self.servers):
+            for other in self.servers:
+                if other is not server:
+                    name = _address(number).removeprefix("unix:")
+                    relay = Relay(other.folder / name, server.folder / name)
+                    self._links.setdefault(frozenset((server, other)), []).append(relay)
+        for each in self.servers:
+            each.start()
         _until(lambda: all(self._joined(each) for each in self.servers), "the cluster is not complete")
+
+    def others(self, server: Server) -> list[Server]:
+        return [each for each in self.servers if each is not server]
+
+    def cut(self, server: Server, *others: Server) -> None:
+        """Nothing passes between a server and the others, all of them if none is named."""
+        for other in others or self.others(server):
+            for each in self._links[frozenset((server, other))]:
+                each.cut()
+
+    def mend(self) -> None:
+        """All servers reach each other again."""
+        for relays in self._links.values():
+            for each in relays:
+                each.mend()
 
     @staticmethod
     def _joined(server: Server) -> bool:
@@ -129,7 +174,7 @@ class Cluster:
             found[:] = [each for each in self.servers if each.leads]
             return bool(found)
 
-        _until(look, "there is no leader")
+        _until(look, "there is no leader", 60)
         return found[0]
 
     def kill(self) -> None:
@@ -137,10 +182,18 @@ class Cluster:
             if each.running:
                 each.signal(signal.SIGCONT)
             each.kill()
+        for relays in self._links.values():
+            for relay in relays:
+                relay.close()
+
+
+def _address(number: int) -> str:
+    """Where a server of a cluster listens for the others."""
+    return f"unix:{number}.raft"
 
 
 def _until(condition, complaint: str, seconds: float = 15.0) -> None:
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not condition():
         assert time.monotonic() < deadline, complaint
         time.sleep(0.05)
