@@ -143,11 +143,12 @@ def test_a_server_that_is_cut_off_commits_nothing(cluster, role):
     a.database.write(rows.put({("tenant", "x"): "1", ("tenant", "y"): "1"}, {}), results.append)
     a.database.work()  # it is on its way before the server knows that it is alone
     # An answer that an election takes away is no reason to fail: what counts are the rows.
-    b.until(lambda: b.write(rows.claim([Claim(1, 1, 2)], "b")) or b.database.view().owned("b"), 60)
+    before = dict(b.database.view().bridges)
+    b.until(lambda: b.write(rows.claim([Claim(1, 1, 2)], "b")) or b.database.view().bridges != before, 60)
+    assert b.database.view().bridges == {1: Bridge("b", 2)}
     b.until(lambda: b.write(rows.put({("tenant", "x"): "2"}, {})), 60)
     a.until(lambda: len(results) == 2, 60)
     assert results == [False, False]
-    assert b.database.view().bridges == {1: Bridge("b", 2)}
     cluster.mend()
     a.until(lambda: a.database.view().bridges == {1: Bridge("b", 2)}, 60)
     # What the server had from its clients comes to the others late, and has no effect.
