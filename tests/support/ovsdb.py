@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from fairq_ryu.cluster.settings import SCHEMA
@@ -192,7 +193,7 @@ def _address(number: int) -> str:
     return f"unix:{number}.raft"
 
 
-def _until(condition, complaint: str, seconds: float = 15.0) -> None:
+def _until(condition: Callable[[], bool], complaint: str, seconds: float = 15.0) -> None:
     deadline = time.monotonic() + patient(seconds)
     while not condition():
         assert time.monotonic() < deadline, complaint
