@@ -63,7 +63,7 @@ class Server:
         _until(lambda: self.ask("version") is not None, "ovsdb-server does not answer")
 
     def ask(self, *words: str) -> str | None:
-        command = ["ovs-appctl", "-T", "1", "-t", str(self.control), *words]
+        command = ["ovs-appctl", "-T", "5", "-t", str(self.control), *words]
         done = subprocess.run(command, capture_output=True, text=True)
         return done.stdout if done.returncode == 0 else None
 
