@@ -32,22 +32,20 @@ def fabric(lab):
     return start
 
 
-def ping(lab, source, address, *options):
-    answer = lab[source].cmd("ping", "-n", "-i", "0.1", "-W", "10", *options, address)
-    match = re.search(r"(\d+) packets transmitted, (\d+) received", answer)
-    assert match, answer
-    return int(match[1]), int(match[2]), "DUP" in answer
+def ping(lab, source, address, count, *options):
+    """The numbers of the packets that were answered, until so many are or half a minute has passed, and
+    whether one was answered twice. By numbers, because ping does not wait for the answer to its last packet.
+    """
+    words = ("ping", "-n", "-i", "0.1", "-w", "30", "-c", str(count), *options, address)
+    answer = lab[source].cmd(*words)
+    assert " packets transmitted" in answer, answer
+    return [*map(int, re.findall(r"icmp_seq=(\d+) ttl", answer))], "DUP" in answer
 
 
 def reach(lab, source, target):
     """A frame can be lost while the controller learns both hosts, but none arrives twice."""
-
-    def reached():
-        _, received, twice = ping(lab, source, lab[target].IP(), "-c", "1")
-        assert not twice
-        return received
-
-    assert until(reached)
+    found, twice = ping(lab, source, lab[target].IP(), 1)
+    assert found and not twice
 
 
 def has_link_local_address(host):
@@ -63,13 +61,13 @@ def test_hosts_reach_each_other_and_no_frame_arrives_twice(fabric):
         for target in names:
             if source != target:
                 reach(lab, source, target)
-                assert ping(lab, source, lab[target].IP(), "-c", "3") == (3, 3, False)
+                assert ping(lab, source, lab[target].IP(), 3) == ([1, 2, 3], False)
     # IPv6 needs neighbour discovery, which is multicast; hosts use an address when they have found it unique.
     for name in ("h1", "r"):
         assert until(lambda name=name: has_link_local_address(lab[name]))
     address = lab["r"].cmd("ip -6 -o addr show scope link").split()[3].split("/")[0]
     interface = lab["h1"].defaultIntf().name
-    assert ping(lab, "h1", f"{address}%{interface}", "-6", "-c", "3") == (3, 3, False)
+    assert ping(lab, "h1", f"{address}%{interface}", 3, "-6") == ([1, 2, 3], False)
     assert " refused a" not in lab.manager.text
 
 
@@ -82,7 +80,7 @@ def test_arp_is_answered_by_the_controller_once_the_host_is_known(fabric):
     tcpdump = ["tcpdump", "-l", "-n", "-i", "r-eth0", "arp and ether broadcast"]
     capture = lab["r"].popen(tcpdump, stderr=subprocess.STDOUT)
     assert b"listening" in capture.stdout.readline() + capture.stdout.readline()
-    assert ping(lab, "h2", lab["h1"].IP(), "-c", "1")[1] == 1
+    assert ping(lab, "h2", lab["h1"].IP(), 1) == ([1], False)
     time.sleep(0.5)
     capture.send_signal(signal.SIGINT)
     assert lab["h1"].IP().encode() not in capture.communicate(timeout=20)[0]
