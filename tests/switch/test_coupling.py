@@ -18,14 +18,11 @@ from fairq_ryu.experiments.hostcc.controls import offered, refusal
 from fairq_ryu.experiments.hostcc.coupling import Coupling, Group, Membership, cookie
 from fairq_ryu.experiments.hostcc.hosts import in_use
 from fairq_ryu.experiments.hostcc.registered import SharedControl
-from mininet_topos.patience import patient
 from tests.support.coupled_network import MSS, CoupledNetwork, Flow, Namespace, jain
 from tests.support.documents import ROOT
 from tests.support.lab import until
 
-# An emulated processor cannot fill the faster link. What fits into path and buffer is the same.
-SLOWER = 2 if patient(1) > 1 else 1
-RATE_MBIT, RTT_MS = 8.0 / SLOWER, 40.0 * SLOWER
+RATE_MBIT, RTT_MS = 8.0, 40.0
 BUFFER = 40_000  # bytes, what drains within RTT_MS
 ROOM = RATE_MBIT * 1e6 / 8 * RTT_MS / 1e3 / MSS + BUFFER / MSS  # segments: what fits into path and buffer
 CONTROLS = ["ctrl_reno", "ctrl_cubic"]
@@ -191,7 +188,7 @@ def test_an_application_limited_flow_leaves_the_rest(
 ) -> None:
     coupling = coupled(stack, network)
     (busy,) = flows(stack, network, 1, "h1", "r1", "ctrl_reno")
-    quiet = [network.flow("h1", "r1", "ctrl_reno", pause=0.02 * SLOWER) for _ in range(3)]
+    quiet = [network.flow("h1", "r1", "ctrl_reno", pause=0.02) for _ in range(3)]
     for flow in quiet:
         stack.callback(flow.stop)
     assert until(lambda: only(coupling, "h1").cuts >= 1, 30)
