@@ -29,7 +29,6 @@ from fairq_ryu.tenants import Tenant, check
 from fairq_ryu.uplink import Uplink
 
 # Not with "_": OpenStack has [service_user] and [service_token] in such files.
-_LARGEST_SCALE = 14
 _A_SERVICE = re.compile(r"services?(?:[\s.:-]+(.*))?", re.I)
 _AN_UPLINK = re.compile(r"uplinks?(?:[\s.:-]+(.*))?", re.I)
 
@@ -208,7 +207,7 @@ def _check_together(config: Config) -> None:
             f"[fairq_ryu] syn = hold needs the tables of bridges, which way = {way} leaves alone",
             "set way = paths, or take syn = hold out",
         )
-    if config.number("agent", "unify_scale") < _LARGEST_SCALE and way != "paths":
+    if config.value("agent", "unify_scale") != settings_of("agent")["unify_scale"].default and way != "paths":
         raise UserError(
             "[agent] unify_scale needs paths that the controller chooses and pins: a flow that moved to "
             "another path would be read wrongly there",

@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import re
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 
 from fairq_ryu.experiments.free_ports import free_port
 from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, near_target, received, until
+from tests.support.traffic import answers
 
 pytestmark = pytest.mark.root
 MANAGER = str(BIN / "ryu-manager")
@@ -34,12 +34,12 @@ def fabric(lab):
 
 def ping(lab, source, address, count, *options):
     """The numbers of the packets that were answered, until so many are or half a minute has passed, and
-    whether one was answered twice. By numbers, because ping does not wait for the answer to its last packet.
+    whether one was answered twice.
     """
     words = ("ping", "-n", "-i", "0.1", "-w", "30", "-c", str(count), *options, address)
     answer = lab[source].cmd(*words)
     assert " packets transmitted" in answer, answer
-    return [*map(int, re.findall(r"icmp_seq=(\d+) ttl", answer))], "DUP" in answer
+    return answers(answer), "DUP" in answer
 
 
 def reach(lab, source, target):

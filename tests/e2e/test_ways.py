@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.fixtures import leaving_nothing
 from tests.support.lab import Lab, output, received, until
+from tests.support.traffic import answers
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 VLANS = {"h1": 10, "h2": 10, "h3": 20, "r": 10}
@@ -102,9 +103,8 @@ class Site:
 
 
 def answered(pinging):
-    """The numbers of the packets that were answered. One that is under way at the end is not lost."""
-    text = pinging.communicate(timeout=60)[0]
-    return sorted(map(int, re.findall(r"icmp_seq=(\d+) ttl", text)))
+    """The numbers of the packets that were answered."""
+    return answers(pinging.communicate(timeout=60)[0])
 
 
 @pytest.fixture

@@ -8,14 +8,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import mmap
 import os
 import platform
 import re
 import resource
 import signal
 import socket
-import struct
 import subprocess
 import tempfile
 import time
@@ -32,6 +30,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.free_ports import free_port
 from mininet_topos.patience import patient
 from tests.faults.load import DEADLINES_PORT, Load
+from tests.support import clock
 from tests.support.lab import BIN, ENVIRONMENT, FAIRQ, TOKEN, Process, is_open, output, until
 from tests.support.own_machine import DATABASE, SWITCH, OwnMachine
 from tests.support.traces import processes
@@ -74,12 +73,8 @@ class Site:
         """Where the controller listens for switches, and for requests."""
         self._programs: dict[str, Process] = {}
         self._started = 0
-        self._clock = self._stepped_clock()
-        self._environment = {
-            **ENVIRONMENT,
-            "LD_PRELOAD": str(self._compiled("clock.c", "clock.so", "-shared", "-fPIC")),
-            "FAIRQ_CLOCK": str(self.folder / "clock"),
-        }
+        self._clock = clock.Clock(clock.compiled(self.folder), self.folder / "clock")
+        self._environment = {**ENVIRONMENT, **self._clock.environment}
         self._library = load_library()
         self.stopped_at = 0.0
         self._seen_of_bpf: set[tuple[str, int]] = set()
@@ -102,17 +97,6 @@ class Site:
         # Mininet needs both, and a fault that was not mended may have left one of them dead.
         self.restart_switch(*(name for name in (DATABASE, SWITCH) if name not in self.machine.running))
         self.net.stop()
-
-    def _stepped_clock(self) -> mmap.mmap:
-        with open(self.folder / "clock", "w+b") as file:
-            file.write(bytes(8))
-            file.flush()
-            return mmap.mmap(file.fileno(), 8)
-
-    def _compiled(self, source: str, name: str, *flags: str) -> Path:
-        made = self.folder / name
-        output("clang", "-O2", "-g", *flags, str(_HERE / source), "-o", str(made))
-        return made
 
     # Agent and controller
 
@@ -400,13 +384,14 @@ class Site:
 
     def step_clock(self, seconds: int) -> None:
         """The wall clock of agent and controller differs so much from the machine's."""
-        self._clock[:8] = struct.pack("q", seconds)
+        self._clock.step(seconds)
 
     def cut(self, of_controller: bool = True, to_controller: bool = True) -> None:
         """Drop the packets of the control link that the controller sends, and that are sent to it."""
         flags = [f"-DFROM={self.control}"] * of_controller + [f"-DTO={self.control}"] * to_controller
         include = f"-I/usr/include/{platform.machine()}-linux-gnu"
-        program = self._compiled("drop.bpf.c", "drop.o", "-target", "bpf", include, *flags, "-c")
+        program, source = self.folder / "drop.o", str(_HERE / "drop.bpf.c")
+        output("clang", "-O2", "-g", "-target", "bpf", include, *flags, "-c", source, "-o", str(program))
         output("tc", "qdisc", "add", "dev", "lo", "clsact")
         words = ("tc", "filter", "add", "dev", "lo", "egress", "bpf", "direct-action", "obj")
         output(*words, str(program), "sec", "classifier")

@@ -4,6 +4,7 @@ namespaces.
 
 import collections
 import contextlib
+import re
 import selectors
 import socket
 import struct
@@ -193,6 +194,13 @@ class Echoes:
                         found = self.answers if kind == 0 else self.questions
                         pair = (host, self._names[address])
                         found[(*(pair if kind == 0 else pair[::-1]), number)] += 1
+
+
+def answers(printed):
+    """The numbers of the packets that were answered, from what ping has printed. Its own count is not used:
+    it calls a packet lost whose answer is under way when ping ends, two round trips after the last packet.
+    """
+    return sorted(map(int, re.findall(r"icmp_seq=(\d+) ttl", printed)))
 
 
 def wait_until_reachable(fabric, pairs=None, seconds=60):

@@ -23,7 +23,7 @@ from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.far import FarProgram
 from fairq_ryu.agent.programs.flow_sweep import FlowSweep
 from fairq_ryu.agent.programs.port_laws import PortLaws
-from fairq_ryu.agent.programs.program import LARGEST_SCALE, Program, ProgramLimits
+from fairq_ryu.agent.programs.program import Program, ProgramLimits
 from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.agent.programs.turns import TurnProgram
@@ -33,6 +33,7 @@ from fairq_ryu.agent.told_scale import NOT_TOLD, ToldScales
 from fairq_ryu.agent.turns import Turns
 from fairq_ryu.channel.description import Capability
 from fairq_ryu.errors import UserError
+from fairq_ryu.packet.tcp_options import MAX_WSCALE
 
 _BTF = "/sys/kernel/btf/vmlinux"
 
@@ -127,7 +128,7 @@ class HostPrograms:
             found |= Capability.DROP_REPORTS
         if tcx.is_available(self._lib):
             found |= Capability.INGRESS_QDISCS
-        if self.limits.unify_scale < LARGEST_SCALE:
+        if self.limits.unify_scale < MAX_WSCALE:
             found |= Capability.UNIFIES_SCALES
         return found
 

@@ -11,6 +11,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject
 from fairq_ryu.agent.ringbuf import RingBuffer
 from fairq_ryu.agent.turn_queue import CAPACITY
+from fairq_ryu.packet.tcp_options import MAX_WSCALE
 
 # Priorities of the tc egress filters, which run in this order. They are high, so that filters of others see a
 # packet first; a filter left by a dead agent is recognised by them.
@@ -29,8 +30,6 @@ DROP_PRIORITY = WINDOW_PRIORITY + 2
 # What is dropped on a controller's request is also reported, so plain tail drop comes last.
 TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 
-# Of a window, in TCP: with it as [agent] unify_scale, none is changed.
-LARGEST_SCALE = 14
 # A SYN may have left before any was seen, and be sent again; the other end may count in the scale of the
 # first. Linux repeats a SYN for the last time after 67 s (tcp_syn_retries = 6, tcp_syn_linear_timeouts = 4;
 # 63 s without), a SYN-ACK after 31 s; BSDs give up after 75 s.
@@ -50,7 +49,7 @@ class ProgramLimits:
     ports: int = 1024
     active_timeout: float = 0.2
     bridges: int = 1
-    unify_scale: int = LARGEST_SCALE
+    unify_scale: int = MAX_WSCALE
     unify_grace: float = UNIFY_GRACE_S
 
     @property

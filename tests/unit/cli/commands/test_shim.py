@@ -7,6 +7,9 @@ import pytest
 from fairq_ryu.agent import shim
 from fairq_ryu.agent.programs.program import UNIFY_GRACE_S
 from fairq_ryu.cli import main
+from fairq_ryu.cli.commands import shim as shim_command
+from fairq_ryu.config import schema
+from fairq_ryu.packet.tcp_options import MAX_WSCALE
 
 
 def test_arguments_reach_the_shim(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,6 +26,13 @@ def test_arguments_reach_the_shim(monkeypatch: pytest.MonkeyPatch) -> None:
     grace = UNIFY_GRACE_S
     assert called[:2] == [("eth0", "reserved", None, grace), ("eth0", "reserved3", 0, grace)]
     assert called[2] == ("eth0", "reserved", 7, 200.0)
+
+
+def test_times_and_scales_are_those_of_the_agents_settings() -> None:
+    grace, scale = (schema.settings_of("agent")[name] for name in ("unify_grace", "unify_scale"))
+    assert (grace.default, grace.maximum) == (shim_command._GRACE_S, shim_command._LONGEST_S)
+    assert shim_command._LARGEST == scale.default == scale.maximum == MAX_WSCALE
+    assert grace.default == UNIFY_GRACE_S
 
 
 @pytest.mark.parametrize(
