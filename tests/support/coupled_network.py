@@ -14,6 +14,7 @@ from subprocess import PIPE
 from fairq_ryu.experiments.traffic import congestion
 from fairq_ryu.experiments.traffic.namespaces import entered
 from mininet_topos.delays import DelayLine
+from mininet_topos.qdiscs import WIRE
 from tests.switch.rig import run
 
 MSS = 1448
@@ -32,7 +33,11 @@ class Namespace:
         return self.process.pid
 
     def run(self, *command: str) -> str:
-        return run("nsenter", "-t", str(self.pid), "-n", *command)
+        return run(*self.command(*command))
+
+    def command(self, *command: str) -> list[str]:
+        """What runs ``command`` in the namespace."""
+        return ["nsenter", "-t", str(self.pid), "-n", *command]
 
     @classmethod
     @contextlib.contextmanager
@@ -155,6 +160,14 @@ class CoupledNetwork:
         where.run("ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off", "tx", "off")
         where.run("ip", "link", "set", "dev", name, "up")
 
+    def _wire(self, host: Namespace) -> None:
+        """Packets leave the host when they are sent: the bridge and the delay line pass on the sender's own
+        packets, and TCP Small Queues would see the bottleneck's queue and hold back the rest.
+        """
+        added = host.command("tc", "qdisc", "add", "dev", "eth0", "root", *WIRE.split())
+        done = subprocess.run(added, capture_output=True, text=True, check=False)
+        assert not done.returncode or "qdisc kind is unknown" in done.stderr, done.stderr
+
     def _add(self, stack: contextlib.ExitStack, middle: Namespace, name: str, rtt: float) -> None:
         host = self.hosts[name] = stack.enter_context(Namespace.made())
         address = self.addresses[name] = f"{_NETWORK}.{len(self.hosts)}"
@@ -180,6 +193,7 @@ class CoupledNetwork:
                 str(middle.pid),
             )
         self._set(host, "eth0")
+        self._wire(host)
         self._set(middle, name)
         middle.run("ip", "link", "set", "dev", name, "master", "bridge")
         host.run("ip", "address", "add", f"{address}/24", "dev", "eth0")
