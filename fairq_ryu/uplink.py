@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairq_ryu.far_queue import LEAST_BUFFER, LEAST_RATE, SHARE, FarQueue
+from fairq_ryu.far_queue import BUFFER_S, LEAST_BUFFER, LEAST_RATE, MOST_BUFFER, SHARE, FarQueue
 
 FLOOR = 0.25
 """Of an equal part of the rate, what every port has at least: new flows begin there at once."""
@@ -31,8 +31,8 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Uplink:
-    """An uplink. ``rate`` in bytes per second; ``buffer`` in bytes (0: as in
-    :class:`~fairq_ryu.far_queue.FarQueue`); ``share`` of the rate for virtual queues.
+    """An uplink. ``rate`` in bytes per second; ``buffer`` in bytes (0: what drains
+    within :data:`~fairq_ryu.far_queue.BUFFER_S`); ``share`` of the rate for virtual queues.
     """
 
     name: str
@@ -48,7 +48,8 @@ class Uplink:
 
     def far_queue(self, port: str) -> FarQueue:
         """The far queue of a port, with an equal part of rate and buffer."""
-        buffer = max(self.buffer // len(self.members), LEAST_BUFFER) if self.buffer else 0
+        whole = self.buffer or int(self.rate * BUFFER_S)
+        buffer = min(max(whole // len(self.members), LEAST_BUFFER), MOST_BUFFER)
         return FarQueue(port, self.equal_rate, buffer, self.share)
 
     def parts_at(self, bridge: str, dpid: int) -> list[FarQueue]:

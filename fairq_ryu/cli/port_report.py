@@ -35,8 +35,8 @@ _LEAST_BURST = 3_000
 # A packet of several segments is no large part of a buffer beyond that; below, tbf is to cut it.
 _CUT_BELOW = 10 * 65_536
 _FAR_COST = (
-    f"it costs long flows some {100 * (1 - SHARE):.0f} % of the rate (share {SHARE:g}), and each packet that "
-    "arrives about 0.1 us of a processor"
+    f"it costs long flows some {100 * (1 - SHARE):.0f} to {200 * (1 - SHARE):.0f} % of the rate "
+    f"(share {SHARE:g}), and each packet that arrives about 0.1 us of a processor"
 )
 # A frame may be so much longer than the payload of Ethernet: its header, two VLAN tags, some room.
 _FRAME_ROOM = 40

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from enum import IntEnum, IntFlag
 from functools import cache
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,12 @@ _U32 = (
     "fq_host_whole_segments",
     "fq_host_tenant_time",
     "fq_host_tenant_weighs",
+    "fq_host_least_index",
 )
+
+
+_MAPPED = IPv6Address("::ffff:0.0.0.0")
+"""The beginning of IPv4 addresses in keys of flows."""
 
 
 class Opening(IntEnum):
@@ -222,6 +228,13 @@ class HostFlow:
 def drain(rate: int) -> int:
     """A rate in bytes per second as ``fq_queue.drain`` has it; at least the smallest, unless it is 0."""
     return max(1, ((rate << layout.CONSTANTS["FQ_DRAIN_SHIFT"]) + 10**9 // 2) // 10**9) if rate else 0
+
+
+def least_index(address: str, slot: int) -> int:
+    """Where the least round trip of a host is kept, as the far queue of this number sees it."""
+    host = ip_address(address)
+    words = (ctypes.c_uint32 * 4).from_buffer_copy(_MAPPED.packed[: 16 - len(host.packed)] + host.packed)
+    return int(library().fq_host_least_index(words, slot))
 
 
 class HostHidden:

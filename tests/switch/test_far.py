@@ -464,6 +464,32 @@ def test_segments_that_fill_a_gap_were_lost_above(switch: Switch, far: BridgePor
     assert send(13, 14) == 6
 
 
+def test_a_segment_that_begins_before_a_gap_fills_its_part(switch: Switch, far: BridgePort) -> None:
+    flow = Connection(switch, client_mss=1000, server_mss=1000).open()
+    first = flow.client_isn + 1
+    for number in (0, 1, 4):
+        flow.data(1000, seq=first + 1000 * number)
+    flow.data(2000, seq=first + 1000)
+    assert switch.datapath.queue(far).drops == 1, "1 was there, and 2 was not"
+    flow.data(1000, seq=first + 3000)
+    assert switch.datapath.queue(far).drops == 2
+
+
+def test_a_gap_that_is_too_far_back_does_not_come_again(switch: Switch, far: BridgePort) -> None:
+    """The numbers begin anew after 4 GiB, and new data would fill it."""
+    for back, kept in ((1 << 30, True), ((1 << 30) + 1, False)):
+        flow = Connection(switch, client_mss=1000, server_mss=1000, sport=31000 + kept).open()
+        window, key = switch.datapath.window, flow_key(flow.data_key)
+        entry = window.flows.get(key)
+        for direction in entry.dir:
+            direction.hole_to = (flow.client_isn + 1 - back) % 2**32
+            direction.hole_from = (direction.hole_to - 1000) % 2**32
+        window.flows.set(key, entry)
+        flow.data(1000)
+        left = {each.hole_from != each.hole_to for each in window.flows.get(key).dir}
+        assert left == {True, kept}, "there is one in the other direction, too"
+
+
 def test_nothing_is_missing_before_what_was_seen_first(switch: Switch, far: BridgePort) -> None:
     """Of a connection that was open before."""
     flow = Connection(switch)

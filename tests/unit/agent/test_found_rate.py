@@ -27,6 +27,12 @@ def test_a_burst_that_was_too_short_to_stand_has_lost_segments() -> None:
     assert rate.look(Seen(0, LINE, 1, False), 1) and rate.rate == LINE
 
 
+@pytest.mark.parametrize("seen", [Seen(0, 15_000, 1, False), Seen(15_000, 15_000, 1, False)])
+def test_a_trickle_shows_no_line(seen: Seen) -> None:
+    rate = FoundRate()
+    assert not rate.look(seen, 1) and rate.rate == 0
+
+
 def found() -> FoundRate:
     rate = FoundRate()
     rate.look(Seen(LINE, LINE, 0, False), 0)
@@ -45,6 +51,31 @@ def test_a_little_more_is_tried_after_ten_seconds_at_the_whole_rate() -> None:
     assert rate.look(at_most, 11) and rate.rate == int(LINE * 1.03)
     assert not any(rate.look(at_most, second) for second in range(12, 22))
     assert rate.look(at_most, 22)
+
+
+def test_what_went_well_is_tried_with_twice_the_step() -> None:
+    """From a rate that was far too low to ten thousand times as much within five minutes."""
+    rate, second = found(), 0
+    while rate.rate < 10_000 * LINE:
+        second += 1
+        rate.look(Seen(0, rate.rate, 0, True), second)
+    assert second <= 300
+
+
+def test_a_step_that_was_too_large_is_taken_back() -> None:
+    rate, second = found(), 0
+    while rate.rate < 10 * LINE:
+        second += 1
+        rate.look(Seen(0, rate.rate, 0, True), second)
+    assert rate.look(Seen(9 * LINE, 9 * LINE, 5, False), second + 1) and rate.rate == 9 * LINE
+    assert not any(rate.look(Seen(0, rate.rate, 0, True), second + later) for later in range(2, 60))
+    assert rate.look(Seen(0, rate.rate, 0, True), second + 62) and rate.rate == int(9 * LINE * 1.03)
+
+
+def test_arrivals_at_more_than_the_rate_show_without_round_trips_that_it_is_wrong() -> None:
+    rate, more = found(), Seen(0, 10 * LINE, 0, False)
+    assert not any(rate.look(each, 0) for each in [more, more, more, NOTHING, more, more, more])
+    assert rate.look(more, 0) and rate.rate == 5 * LINE
 
 
 def test_not_if_it_was_at_the_whole_rate_only_now_and_then() -> None:
@@ -77,7 +108,7 @@ def test_it_is_never_more_than_was_seen_and_a_little(looks: list[Seen]) -> None:
     for second, seen in enumerate(looks):
         changed = rate.look(seen, second)
         most = max(most, seen.served, seen.peak)
-        assert rate.rate <= most * 1.03 ** (1 + second // 10)
+        assert rate.rate <= most * 2 ** (1 + second // 10)
         assert rate.rate or not known, "it is not forgotten"
         assert changed or rate.rate or not known
         known = bool(rate.rate)

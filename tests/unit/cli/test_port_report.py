@@ -150,7 +150,7 @@ def test_a_network_card_could_have_a_far_queue(monkeypatch: pytest.MonkeyPatch) 
     assert not any(each.far_queue for each in (two, *others))
     *_, line, cost, _ = lines("br0", True, [one])
     assert line == "    [far_queues] p1 = rate 10000mbit buffer BYTES"
-    assert cost.startswith("    it costs long flows some 2 % of the rate (share 0.98)")
+    assert cost.startswith("    it costs long flows some 2 to 4 % of the rate (share 0.98)")
     told = {"ports": [{"ofport": FAR + 1, "queue": {"drops": 0}}]}
     assert with_far_queue(found[0], ports, told) == found[0], "it has one"
 

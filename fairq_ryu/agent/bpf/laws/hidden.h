@@ -26,14 +26,16 @@
 #include "arithmetic.h"
 
 /* An interval: so long, and so many samples, or HIDDEN_WAIT_NS. */
-#define HIDDEN_NS         10000000ULL
-#define HIDDEN_SAMPLES    8
-#define HIDDEN_WAIT_NS    100000000ULL
+#define HIDDEN_NS            10000000ULL
+#define HIDDEN_SAMPLES       8
+#define HIDDEN_WAIT_NS       100000000ULL
 /* The least round trip is that of one to two such spans, << HIDDEN_SPAN_SHIFT ns. */
-#define HIDDEN_SPAN_SHIFT 33
+#define HIDDEN_SPAN_SHIFT    33
 /* What stands counts from this part of the buffer on, half of what the mean may be; without a buffer, from this delay on. */
-#define HIDDEN_PART       20
-#define HIDDEN_UNKNOWN_NS 500000ULL
+#define HIDDEN_PART          20
+#define HIDDEN_UNKNOWN_NS    500000ULL
+/* ... if so many bytes would have arrived meanwhile: otherwise a single sender took its time. */
+#define HIDDEN_UNKNOWN_BYTES (8 * 1514)
 #define HIDDEN_DRAIN_NS \
 	50000000ULL /* or 16 times as long as the longest queue needs, if that is more */
 /* For so long the rate of the line is believed, and that the law will empty the queue. */
@@ -55,12 +57,32 @@
 #define HIDDEN_RUN_NS    50000000ULL
 #define HIDDEN_RUN_BYTES (1 << 18)
 
+/*
+ * Of a host's address, network order, and the number of its far queue: an index below FQ_LEAST. The last byte of an address
+ * is the highest of its word, where a multiplication would lose it: so the halves are mixed before Knuth's.
+ */
+LAW_INLINE __u32 least_index(const __u32 *words, __u32 slot)
+{
+	__u32 hash = words[0];
+
+	hash = hash * 31 + words[1];
+	hash = hash * 31 + words[2];
+	hash = hash * 31 + words[3];
+	hash += slot;
+	hash ^= hash >> 16;
+	hash *= 2654435761U;
+	hash ^= hash >> 15;
+	hash *= 2654435761U;
+	return hash >> 16 & (FQ_LEAST - 1);
+}
+
 /* A round trip took so long, ns: what it took beyond the least one of its host. */
 LAW_INLINE __u64 least_excess(struct fq_least *l, __u32 took, __u64 now)
 {
 	__u32 span = now >> HIDDEN_SPAN_SHIFT, least;
 
-	if (l->span != span) {
+	/* Another processor may be ahead. */
+	if ((__s32)(span - l->span) > 0) {
 		l->before = span - l->span == 1 ? l->least : 0;
 		l->least = 0;
 		l->span = span;
@@ -221,7 +243,7 @@ LAW_INLINE __u64 hidden_drain(__u64 rate)
 	return rate ? law_max(((rate << FQ_DRAIN_SHIFT) + NS_PER_S / 2) / NS_PER_S, 1) : 0;
 }
 
-/* At the beginning, and when the agent has changed what is known of the line. */
+/* At the beginning, and when nothing has arrived for long. */
 LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h)
 {
 	h->line = far->line;
@@ -233,6 +255,25 @@ LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h
 	h->why = far->line ? FQ_HIDDEN_BLIND : FQ_HIDDEN_UNKNOWN;
 }
 
+/*
+ * The agent has changed what is known of the line: a lease has moved, or the rate was found. What others have of the line
+ * they still have.
+ */
+LAW_INLINE void hidden_change(const struct fq_far_queue *far, struct fq_hidden *h)
+{
+	bool others = h->line && far->line && h->rate < h->base;
+	__u64 kept = law_div((h->rate >> 10) * (far->line >> 10), h->line >> 10) << 10;
+	__u32 why = h->why;
+
+	hidden_begin(far, h);
+	h->served = 0;
+	if (!others || kept >= far->base)
+		return;
+	h->rate = law_max(kept, far->line / HIDDEN_LEAST);
+	h->drain = hidden_drain(h->rate);
+	h->why = why;
+}
+
 /* It is due: judge the interval that ends now. `lost`: segments that the queue has dropped, all in all, as gaps show. */
 LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h, __u64 lost,
 			     __u64 now)
@@ -242,8 +283,7 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	bool stands;
 
 	if (h->line != far->line || h->base != far->base || (far->line && h->limit != far->limit)) {
-		hidden_begin(far, h);
-		h->served = 0;
+		hidden_change(far, h);
 	}
 	/* Nothing arrived for long: neither is that a rate, nor are the samples those of now. */
 	if (elapsed > NS_PER_S) {
@@ -262,7 +302,8 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	h->mean = law_min(law_bytes(speed, law_div(h->excess_ns - h->judged_excess, samples)),
 			  MAX_POOL);
 	stands = least &&
-		 (far->limit ? h->standing > far->limit / HIDDEN_PART : least > HIDDEN_UNKNOWN_NS);
+		 (far->limit ? h->standing > far->limit / HIDDEN_PART
+			     : least > HIDDEN_UNKNOWN_NS && h->standing > HIDDEN_UNKNOWN_BYTES);
 	/* What arrived while the rate was lowered says nothing about what is left for us. */
 	if (h->probes) {
 		h->run_ns = h->run_bytes = 0;

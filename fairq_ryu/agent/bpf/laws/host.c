@@ -107,6 +107,11 @@ void fq_host_arrivals_tick(const struct fq_law *p, struct fq_arrivals *a, __u64 
 	arrivals_tick(p, a, rate, backlog, now);
 }
 
+__u32 fq_host_least_index(const __u32 *words, __u32 slot)
+{
+	return least_index(words, slot);
+}
+
 __u64 fq_host_least_excess(struct fq_least *l, __u32 took, __u64 now)
 {
 	return least_excess(l, took, now);

@@ -20,6 +20,8 @@
 #include "parse.h"
 #include "port_maps.h"
 
+#define LARGEST_WINDOW (1 << 30) /* RFC 7323 */
+
 static __always_inline bool has_hole(const struct fq_dir *d)
 {
 	return (__s32)(d->hole_to - d->hole_from) > 0;
@@ -29,7 +31,7 @@ static __always_inline bool has_hole(const struct fq_dir *d)
 static __always_inline void note_gap(const struct segment *s, struct fq_dir *own, __u32 next,
 				     __u32 mss)
 {
-	__u32 end = s->seq + s->payload;
+	__u32 end = s->seq + s->payload, missing = s->payload;
 	struct fq_port *port;
 
 	if ((__s32)(s->seq - next) > 0) {
@@ -38,13 +40,18 @@ static __always_inline void note_gap(const struct segment *s, struct fq_dir *own
 		own->hole_to = s->seq;
 		return;
 	}
-	if (!has_hole(own) || (__s32)(s->seq - own->hole_from) < 0 ||
+	/* No window is larger than a GiB: what lies further back does not come again. */
+	if (has_hole(own) && (__s32)(next - own->hole_to) > LARGEST_WINDOW)
+		own->hole_from = own->hole_to;
+	if (!has_hole(own) || (__s32)(end - own->hole_from) <= 0 ||
 	    (__s32)(s->seq - own->hole_to) >= 0)
 		return;
+	if ((__s32)(s->seq - own->hole_from) < 0)
+		missing = end - own->hole_from;
 	own->hole_from = end;
 	port = port_of(&own->far);
 	if (port)
-		ADD(port->lost_above, mss ? (s->payload + mss - 1) / mss : 1);
+		ADD(port->lost_above, mss ? (missing + mss - 1) / mss : 1);
 }
 
 #endif

@@ -32,17 +32,12 @@ struct {
 	__type(value, struct fq_least);
 } least SEC(".maps");
 
-/* The sender of a segment, which has come by this far queue, as an index into `least`. Knuth's multiplicative hash. */
+/* The sender of a segment, which has come by this far queue, as an index into `least`. */
 static __always_inline __u32 host_hash(const struct segment *s, __u32 slot)
 {
 	const __u32 *words = (const __u32 *)(s->dir & 1 ? s->key.hi_addr : s->key.lo_addr);
-	__u32 hash = words[0];
 
-	hash = hash * 31 + words[1];
-	hash = hash * 31 + words[2];
-	hash = hash * 31 + words[3];
-	hash = (hash + slot) * 2654435761U;
-	return hash >> 16 & (FQ_LEAST - 1);
+	return least_index(words, slot);
 }
 
 /* A segment has come by the far queue of its direction, so long after what it answers, ns. */

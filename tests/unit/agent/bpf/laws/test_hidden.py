@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fairq_ryu.agent import layout
 from fairq_ryu.far_queue import Why
-from tests.support.host_laws import HostHidden, drain
+from tests.support.host_laws import HostHidden, drain, least_index
 
 NS, MS = 10**9, 10**6
 SPAN_NS = 1 << 33
@@ -51,6 +51,22 @@ def test_the_least_one_of_a_silent_host_is_forgotten() -> None:
     hidden = HostHidden(*LINES[2])
     hidden.round_trip("a", 100_000, 7 * SPAN_NS)
     assert hidden.round_trip("a", 400_000, 11 * SPAN_NS) == 0
+
+
+def test_a_processor_that_is_late_forgets_nothing() -> None:
+    hidden = HostHidden(*LINES[2])
+    hidden.round_trip("a", 100_000, 7 * SPAN_NS)
+    hidden.round_trip("a", 400_000, 8 * SPAN_NS)
+    assert hidden.round_trip("a", 400_000, 8 * SPAN_NS - 1) == 300_000
+    assert hidden.round_trip("a", 400_000, 8 * SPAN_NS) == 300_000
+
+
+@pytest.mark.parametrize("network", ["10.0.0.{}", "192.168.{}.7", "2001:db8::{:x}", "2001:db8:{:x}::1"])
+def test_hosts_of_a_network_have_least_round_trips_of_their_own(network: str) -> None:
+    """As many as with random numbers, of which 254 among 1,024 are 225 different ones."""
+    kept = {least_index(network.format(host), 3) for host in range(1, 255)}
+    assert len(kept) > 200 and max(kept) < layout.CONSTANTS["FQ_LEAST"]
+    assert len({least_index("10.0.0.1", slot) for slot in range(100)}) > 80
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**32 - 1), st.integers(0, SPAN_NS)), min_size=1))
@@ -280,6 +296,30 @@ def test_what_was_inferred_ends_with_a_second_without_arrivals() -> None:
     loop.run(5, others=lambda t: 0.4 * (t > 1))
     assert loop.hidden.state.rate < 0.7 * loop.line
     assert loop.hidden.arrive(1, loop.now + 2 * NS) == int(0.98 * loop.line)
+
+
+def test_what_others_have_is_known_when_the_line_changes() -> None:
+    """A lease that moves, and a rate that was found."""
+    line, buffer = LINES[2]
+    loop = Loop(line, buffer)
+    loop.run(5, others=lambda t: 0.4 * (t > 1))
+    before, why = loop.hidden.state.rate, loop.hidden.state.why
+    loop.hidden.far.line, loop.hidden.far.base = int(1.05 * line), int(0.98 * 1.05 * line)
+    while not loop.hidden.is_due(loop.now):
+        loop.now += MS
+    assert loop.hidden.arrive(1, loop.now) == pytest.approx(1.05 * before, rel=0.05)
+    assert loop.hidden.state.why == why == Why.OTHERS
+
+
+def test_a_single_slow_sender_is_no_queue_of_a_line_that_nobody_knows() -> None:
+    """15 kB/s, each answer after 2 ms."""
+    hidden, now = HostHidden(0, 0), 100 * NS
+    hidden.round_trip(0, RTT, now)
+    for _ in range(50):
+        now += 100 * MS
+        hidden.round_trip(0, 2 * MS, now)
+        hidden.arrive(1_500, now)
+    assert hidden.state.served == 0
 
 
 def test_nothing_is_drained_before_a_rate_is_known_and_then_it_is_measured() -> None:
