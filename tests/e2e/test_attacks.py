@@ -75,7 +75,8 @@ def test_forged_frames_and_floods_through_one_port_harm_nobody(fabric):
     # have had no time for them during the floods.
     claims = Flood(fabric, "h2", false_claims(fabric, "h2", ["h1", "h3", "h4"]), 20, 3.0)
     for reason in ("one of these ports has hosts", "not believed"):
-        assert until(lambda reason=reason: taps.step() or reason in fabric.controller.text), reason
+        heard = until(lambda reason=reason: taps.step() or reason in fabric.controller.text)
+        assert heard, (reason, fabric.controller.text)
     assert claims.rate()
     assert changed(before, known(fabric)) == ([], [])
     for each in (bulk, asker, taps):
