@@ -61,7 +61,7 @@ def test_a_qdisc_of_the_kernel_stands_for_the_fifo(tmp_path: Path, policy: str) 
     # Packets that the qdisc has dropped, at either end, are counted by itself: a filter took none.
     assert (losses["taken"], losses["program"]) == (0, None)
     law = queue["rounds"]["law"]
-    # The kernel counts a packet of several segments by its segments when it has left, and once if it was dropped.
+    # The kernel counts a packet of several segments once if it is dropped, and otherwise by its segments.
     lost = losses["refused"] + losses["law"]
     assert law["judged"] + SEGMENTS * lost >= queue["rounds"]["packets"] > 0 and law["marked"] == 0
     assert 0 <= law["dropped"] <= losses["law"]
