@@ -33,11 +33,7 @@ class Namespace:
         return self.process.pid
 
     def run(self, *command: str) -> str:
-        return run(*self.command(*command))
-
-    def command(self, *command: str) -> list[str]:
-        """What runs ``command`` in the namespace."""
-        return ["nsenter", "-t", str(self.pid), "-n", *command]
+        return run("nsenter", "-t", str(self.pid), "-n", *command)
 
     @classmethod
     @contextlib.contextmanager
@@ -164,8 +160,13 @@ class CoupledNetwork:
         """Packets leave the host when they are sent: the bridge and the delay line pass on the sender's own
         packets, and TCP Small Queues would see the bottleneck's queue and hold back the rest.
         """
-        added = host.command("tc", "qdisc", "add", "dev", "eth0", "root", *WIRE.split())
-        done = subprocess.run(added, capture_output=True, text=True, check=False)
+        inside = ["nsenter", "-t", str(host.pid), "-n"]
+        done = subprocess.run(
+            [*inside, "tc", "qdisc", "add", "dev", "eth0", "root", *WIRE.split()],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert not done.returncode or "qdisc kind is unknown" in done.stderr, done.stderr
 
     def _add(self, stack: contextlib.ExitStack, middle: Namespace, name: str, rtt: float) -> None:
