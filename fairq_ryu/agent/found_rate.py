@@ -66,6 +66,7 @@ class FoundRate:
             rate = seen.served or (seen.peak if seen.lost else 0)
             return rate if rate >= LEAST_RATE else 0
         if seen.served > self.rate * (1 + _DIFFERS):
+            self._step, self._tried = _TRY, 0.0
             return seen.served
         if LEAST_RATE <= seen.served < self.rate * (1 - _DIFFERS) and not self._is_of_others(seen):
             self._rests_until = now + _REST_S

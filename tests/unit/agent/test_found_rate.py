@@ -72,6 +72,16 @@ def test_a_step_that_was_too_large_is_taken_back() -> None:
     assert rate.look(Seen(0, rate.rate, 0, True), second + 62) and rate.rate == int(9 * LINE * 1.03)
 
 
+def test_a_rate_that_was_seen_is_tried_by_small_steps_again() -> None:
+    rate, second = found(), 0
+    while rate.rate < 4 * LINE:
+        second += 1
+        rate.look(Seen(0, rate.rate, 0, True), second)
+    assert rate.look(Seen(9 * LINE, 9 * LINE, 5, False), second + 1) and rate.rate == 9 * LINE
+    assert not any(rate.look(Seen(0, LINE, 0, True), second + later) for later in range(2, 12))
+    assert rate.look(Seen(0, LINE, 0, True), second + 12) and rate.rate == int(9 * LINE * 1.03)
+
+
 def test_arrivals_at_more_than_the_rate_show_without_round_trips_that_it_is_wrong() -> None:
     rate, more = found(), Seen(0, 10 * LINE, 0, False)
     assert not any(rate.look(each, 0) for each in [more, more, more, NOTHING, more, more, more])

@@ -243,7 +243,7 @@ LAW_INLINE __u64 hidden_drain(__u64 rate)
 	return rate ? law_max(((rate << FQ_DRAIN_SHIFT) + NS_PER_S / 2) / NS_PER_S, 1) : 0;
 }
 
-/* At the beginning, and when nothing has arrived for long. */
+/* Nothing is known of the queue: at the beginning, and when nothing has arrived for long. */
 LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h)
 {
 	h->line = far->line;
@@ -282,9 +282,8 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	__u64 arrivals, served, speed, least = h->least, force;
 	bool stands;
 
-	if (h->line != far->line || h->base != far->base || (far->line && h->limit != far->limit)) {
+	if (h->line != far->line || h->base != far->base || (far->line && h->limit != far->limit))
 		hidden_change(far, h);
-	}
 	/* Nothing arrived for long: neither is that a rate, nor are the samples those of now. */
 	if (elapsed > NS_PER_S) {
 		hidden_begin(far, h);
