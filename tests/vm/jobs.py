@@ -53,6 +53,9 @@ $PYTEST tests/e2e/test_attacks.py tests/e2e/test_ports_of_ovs.py tests/e2e/test_
     tests/e2e/test_switch_laws.py::test_a_law_ends_with_its_agent_and_comes_back_with_the_next
 """.replace("$PYTEST", _PYTEST)
 
+# What only the distributions' kernels have: these qdiscs, and what Open vSwitch polices with.
+_QDISCS = f"{_PYTEST} tests/e2e/test_kernel_qdiscs.py tests/fabric/test_agent.py -k 'qdisc or dctcp'"
+
 
 def _job(name: str, minutes: float, *lines: str, datapath: str = "") -> Job:
     return Job(name, "\n".join((_BEGIN, _ABOUT, *lines, "")), minutes * 60, datapath)
@@ -68,6 +71,7 @@ LONG = [
     _job("make demo", 60, "make demo", datapath="kernel"),
     _job("make demo", 60, _NO_KERNEL_DATAPATH, "make demo", datapath="userspace"),
     _job("tests/switch", 75, "make setup", f"{_PYTEST} tests/switch", datapath="kernel"),
+    _job("qdiscs of the kernel", 60, "make setup", _QDISCS, datapath="kernel"),
     _job("tests/faults", 60, "make setup", f"FAIRQ_FAULT_ROUNDS=1 {_PYTEST} tests/faults", datapath="kernel"),
     _job("soak of 10 minutes", 30, "make setup", f"{_PYTHON} -m tests.soak --minutes 10", datapath="kernel"),
     _job("tests/e2e, chosen", 60, "make setup", _E2E, datapath="kernel"),
