@@ -260,12 +260,25 @@ def test_what_a_flow_does_not_want_is_the_others_(group: Group) -> None:
     quiet, one, other = (group.flow() for _ in range(3))
     group.set_window(100)
     for _ in range(3):
-        told = [group.told(quiet, want=6), group.told(one), group.told(other)]
-    assert told[0] == 6 and all(46 <= share <= 48 for share in told[1:])
+        told = [group.told(quiet, want=16), group.told(one), group.told(other)]
+    assert told[0] == 16 and all(41 <= share <= 43 for share in told[1:])
     # One that wants more than its part counts as the others.
     for _ in range(3):
         told = [group.told(quiet, want=90), group.told(one), group.told(other)]
     assert all(32 <= share <= 34 for share in told)
+
+
+def test_a_flow_of_small_messages_keeps_an_initial_window(group: Group) -> None:
+    """So that a large one among them leaves at once; what it does not want is still the others'."""
+    flow = group.flow()
+    for _ in range(20):
+        group.ack(flow, limited=False, want=2)
+    assert flow.cwnd == 10
+    busy = group.flow()
+    group.set_window(100)
+    assert (group.told(flow, want=2), group.told(busy)) == (10, 98)
+    group.set_window(8)
+    assert group.told(flow, want=2) == 4, "at most its share"
 
 
 def test_many_quiet_flows_do_not_hold_one_that_is_busy(group: Group) -> None:
