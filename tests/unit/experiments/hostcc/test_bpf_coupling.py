@@ -381,8 +381,8 @@ def test_cubic_s_cut_and_its_way_back(library: Any) -> None:
 
 
 def way_back(library: Any, pause: int = 0, unused: int = 0, now: int = 10**9) -> list[float]:
-    """The window in the 50 round trips after a cut from 143 segments, of which each tenth is followed by so many
-    round trips in which the window is not used up, and then by a silence, ns.
+    """The window in the 50 round trips after a cut from 143 segments. Each tenth is followed by so many round
+    trips in which the window is not used up, and then by a silence, ns.
     """
     group = Group(library, cubic=True, now=now)
     flow = group.flow()
