@@ -104,11 +104,14 @@ class Shim:
         self._filters.append(own)
 
     def renew(self) -> None:
-        """Renew the lease, if there is one. After a gap, handshakes may have passed again unseen. Raises
-        :class:`BpfError`.
+        """Renew the lease, if there is one. After a gap, handshakes may have passed unseen: what is known of
+        connections may be of earlier ones with the same ports, and is forgotten. Raises :class:`BpfError`.
         """
         now = time.monotonic_ns()
         if now >= self._until_ns:
+            # The programs do nothing yet, so nothing is added meanwhile.
+            for keys, _ in self.flows.parts():
+                self.flows.delete_all(keys)
             self._unify_ns = now + int(self._grace * 1e9)
         elif self._tcx:
             return

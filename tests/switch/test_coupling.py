@@ -201,6 +201,14 @@ def test_an_application_limited_flow_leaves_the_rest(
     assert only(coupling, "h1").flows == 4
 
 
+def test_a_flow_of_small_messages_keeps_an_initial_window(stack: contextlib.ExitStack) -> None:
+    near = CoupledNetwork(stack, {"h1": 0, "h2": 0}, {"r1": 0}, RATE_MBIT, BUFFER)
+    coupled(stack, near)
+    flow = near.flow("h1", "r1", "ctrl_reno", pause=0.05)
+    stack.callback(flow.stop)
+    assert until(lambda: flow.received >= 20 * MSS and flow.window() == 10, 10)
+
+
 @contextlib.contextmanager
 def serving(*words: str) -> Iterator[subprocess.Popen[str]]:
     """`fairq host`, after it has said that it serves."""

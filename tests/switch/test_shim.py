@@ -69,6 +69,12 @@ class Host:
         config.unify_ns -= int(seconds * 1e9)
         self.shim._config.set(c_uint32(0), config)
 
+    def stop(self) -> None:
+        """Let the lease of the process end."""
+        config = self.shim._config.get(c_uint32(0))
+        config.until_ns = self.shim._until_ns = 1
+        self.shim._config.set(c_uint32(0), config)
+
     def out(self, what: Segment | bytes, segments: Segments | None = None) -> bytes:
         return self._run(self.leaves, what, segments)
 
@@ -253,14 +259,38 @@ def test_several_segments_in_one_packet(host: Host) -> None:
 def test_without_a_process_nothing_is_written(host: Host) -> None:
     """By its lease, where the kernel has no tcx; after a gap, handshakes keep their scales for a while."""
     host.connect(9)
-    settings = host.shim._config.get(c_uint32(0))
-    settings.until_ns = 1
-    host.shim._config.set(c_uint32(0), settings)
-    assert host.out(host.own()) == host.own().frame()
-    host.shim._until_ns = 1
-    host.shim.renew()
     assert word(host.out(host.own()))[0] == 9
+    host.stop()
+    assert host.out(host.own()) == host.own().frame()
+    host.shim.renew()
+    assert host.out(host.own()) == host.own().frame(), "it may be another connection of the same ports"
     assert host.shim._config.get(c_uint32(0)).unify_ns >= host.shim._until_ns - 4 * 10**9
+    host.connect(9)
+    assert word(host.out(host.own()))[0] == 9
+
+
+@hosts({"mode": "off", "unify": 7, "grace": UNIFY_GRACE_S, "use_tcx": False})
+@pytest.mark.parametrize("side", ["connect", "accept"])
+@pytest.mark.parametrize("gap", ["nothing", "the handshake again", "another connection"])
+def test_no_window_is_raised_after_a_gap(host: Host, side: str, gap: str) -> None:
+    """The other end counts in 9 if it was told so in the gap, else in 7: what is not converted is right for
+    the one, and smaller for the other.
+    """
+    host.wait(UNIFY_GRACE_S)
+    opening, left = getattr(host, side)(9)
+    assert left == opening.but(options=options(7)).frame()
+    assert host.out(host.own(window=100)) == host.own(window=400).frame()
+    host.stop()
+    if gap == "the handshake again":
+        assert host.out(opening) == opening.frame(), "what has left before may be lost"
+    elif gap == "another connection":
+        opening, left = getattr(host, side)(9)
+        assert left == opening.frame()
+    host.shim.renew()
+    host.comes(host.other(flags="SA", seq=5000, options=options(7)))
+    assert host.out(host.own(window=100)) == host.own(window=100).frame()
+    assert host.out(opening) == opening.frame(), "a repetition does as that of the gap did"
+    assert host.out(host.own(window=100)) == host.own(window=100).frame()
 
 
 # The bridge

@@ -20,7 +20,7 @@
 #define CTRL_MOST_EPOCH    4000000000ULL /* ns */
 #define CTRL_KEPT          5000000000ULL /* ns: as long, a silent group knows its path */
 #define CTRL_STEP          2             /* segments for each ACK of the group */
-#define CTRL_MOST_AT_ONCE  10            /* segments, the initial window of RFC 6928 */
+#define CTRL_INITIAL       10            /* segments, the initial window of RFC 6928 */
 #define CTRL_MOST_PRIORITY 1000
 
 /* In the socket. */
@@ -135,7 +135,10 @@ CC_INLINE __u64 ctrl_share(const struct fq_cc_group *group, const struct ctrl_fl
 	return ctrl_at_least(fair, rest);
 }
 
-/* What a flow is told: its congestion window, in segments. */
+/*
+ * What a flow is told: its congestion window, in segments. One that is limited by its application keeps an initial
+ * window of its share: its next message may be larger.
+ */
 CC_INLINE __u32 ctrl_told(const struct fq_cc_group *group, const struct ctrl_flow *flow)
 {
 	__u64 others = (__u64)group->sums[0].all + group->sums[1].all;
@@ -145,8 +148,8 @@ CC_INLINE __u32 ctrl_told(const struct fq_cc_group *group, const struct ctrl_flo
 	if (others > (ctrl_is_counted(group, flow) ? flow->priority : 0))
 		share += flow->rounding;
 	share >>= CTRL_BITS;
-	if (flow->want && flow->want < share)
-		share = flow->want;
+	if (flow->want)
+		share = ctrl_at_most(share, ctrl_at_least(flow->want, CTRL_INITIAL));
 	return ctrl_at_least(share, 1);
 }
 

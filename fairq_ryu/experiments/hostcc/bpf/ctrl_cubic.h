@@ -49,6 +49,21 @@ CC_INLINE __u32 cubic_curve(const struct fq_cc_cubic *cubic, __u32 t)
 	return cubic->origin > far ? cubic->origin - far : 0;
 }
 
+/*
+ * The curve waits while the window does not follow it, because nobody sends or nobody uses the window (RFC 9438: that
+ * time does not count): else the window would jump to where the curve has got to. ACKs may be two round trips apart.
+ * Returns the time: another processor may have read the clock later, and come first.
+ */
+CC_INLINE __u32 cubic_wait(struct fq_cc_cubic *cubic, __u32 rtt, __u32 now)
+{
+	if (cubic->began && ctrl_before(now, cubic->followed))
+		return cubic->followed;
+	if (cubic->began && now - cubic->followed > 2 * rtt + 1)
+		cubic->began = ctrl_at_least(cubic->began + (now - cubic->followed - rtt), 1);
+	cubic->followed = now;
+	return now;
+}
+
 /* Congestion avoidance: by one segment for so many that are acknowledged. */
 CC_INLINE __u32 cubic_count(struct fq_cc_cubic *cubic, __u32 window, __u32 acked, __u32 now)
 {
@@ -57,7 +72,7 @@ CC_INLINE __u32 cubic_count(struct fq_cc_cubic *cubic, __u32 window, __u32 acked
 	window = ctrl_at_least(window, 1);
 	cubic->acked += acked;
 	if (!cubic->began) {
-		cubic->began = ctrl_at_least(now, 1);
+		cubic->began = now;
 		cubic->acked = acked;
 		cubic->reno = window;
 		cubic->k = cubic->last_max > window ? cubic_time(cubic->last_max - window) : 0;
@@ -80,10 +95,12 @@ CC_INLINE void ctrl_cubic_grow(struct fq_cc_group *group, __u32 acked, __u32 rtt
 {
 	struct fq_cc_cubic *cubic = &group->cubic;
 	__u32 rtt = rtt_us / 1000, count;
+	/* 0 is no time; it comes once in 50 days. */
+	__u32 ms = ctrl_at_least((__u32)(now / 1000000), 1);
 
 	if (rtt && (!cubic->least_rtt || rtt < cubic->least_rtt))
 		cubic->least_rtt = rtt;
-	count = cubic_count(cubic, group->window >> CTRL_BITS, acked, now / 1000000);
+	count = cubic_count(cubic, group->window >> CTRL_BITS, acked, cubic_wait(cubic, rtt, ms));
 	group->window =
 		ctrl_at_most(group->window + ((__u64)acked << CTRL_BITS) / count, CTRL_MOST);
 }

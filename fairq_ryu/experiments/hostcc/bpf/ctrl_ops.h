@@ -266,7 +266,7 @@ void BPF_PROG(ctrl_grow, struct sock *sk, __u32 ack, __u32 acked)
 	struct ctrl_flow *flow = private_state(sk);
 	__u32 cwnd = tp->snd_cwnd, clamp = tp->snd_cwnd_clamp;
 	__u32 limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
-	__u32 twice = 2 * tp->max_packets_out, told, threshold, most = CTRL_MOST_AT_ONCE;
+	__u32 twice = 2 * tp->max_packets_out, told, threshold, most = CTRL_INITIAL;
 	int after_timeout = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state) == TCP_CA_LOSS;
 	__u64 now = bpf_ktime_get_ns();
 	struct ctrl_group *found = ctrl_joined(sk, now);
@@ -275,7 +275,7 @@ void BPF_PROG(ctrl_grow, struct sock *sk, __u32 ack, __u32 acked)
 		return;
 	/* Slow start after a timeout, whose ACK clock has stopped. */
 	if (after_timeout)
-		most = ctrl_at_most(acked, CTRL_MOST_AT_ONCE);
+		most = ctrl_at_most(acked, CTRL_INITIAL);
 	bpf_spin_lock(&found->lock);
 	/* As in tcp_is_cwnd_limited(): in slow start, a window is used by what doubles it. */
 	if (found->group.window < found->group.threshold && cwnd < twice)

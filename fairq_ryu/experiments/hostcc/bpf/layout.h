@@ -67,7 +67,7 @@ struct fq_cc_cubic {
 	__u32 least_rtt;
 	__u32 reno; /* the window that Reno would have */
 	__u32 acked;
-	__u32 unused;
+	__u32 followed; /* the last time that the window has followed the curve */
 };
 
 /* A group. It has the window of one flow, and each of its flows a share. Windows in 1/65536 segments. */

@@ -260,12 +260,25 @@ def test_what_a_flow_does_not_want_is_the_others_(group: Group) -> None:
     quiet, one, other = (group.flow() for _ in range(3))
     group.set_window(100)
     for _ in range(3):
-        told = [group.told(quiet, want=6), group.told(one), group.told(other)]
-    assert told[0] == 6 and all(46 <= share <= 48 for share in told[1:])
+        told = [group.told(quiet, want=16), group.told(one), group.told(other)]
+    assert told[0] == 16 and all(41 <= share <= 43 for share in told[1:])
     # One that wants more than its part counts as the others.
     for _ in range(3):
         told = [group.told(quiet, want=90), group.told(one), group.told(other)]
     assert all(32 <= share <= 34 for share in told)
+
+
+def test_a_flow_of_small_messages_keeps_an_initial_window(group: Group) -> None:
+    """So that a large one among them leaves at once; what it does not want is still the others'."""
+    flow = group.flow()
+    for _ in range(20):
+        group.ack(flow, limited=False, want=2)
+    assert flow.cwnd == 10
+    busy = group.flow()
+    group.set_window(100)
+    assert (group.told(flow, want=2), group.told(busy)) == (10, 98)
+    group.set_window(8)
+    assert group.told(flow, want=2) == 4, "at most its share"
 
 
 def test_many_quiet_flows_do_not_hold_one_that_is_busy(group: Group) -> None:
@@ -365,6 +378,70 @@ def test_cubic_s_cut_and_its_way_back(library: Any) -> None:
     # Steep, flat about W, and steep again.
     assert way[rounds - 1] == pytest.approx(before, rel=0.02)
     assert way[rounds // 2] > before * 0.93 and way[-1] > before * 1.1
+
+
+def way_back(library: Any, pause: int = 0, unused: int = 0, now: int = 10**9) -> list[float]:
+    """The window in the 50 round trips after a cut from 143 segments. Each tenth is followed by so many round
+    trips in which the window is not used up, and then by a silence, ns.
+    """
+    group = Group(library, cubic=True, now=now)
+    flow = group.flow()
+    group.set_window(143)
+    flow.cwnd = 143
+    group.lose(flow)
+    flow.una = flow.next
+    way = []
+    for number in range(50):
+        group.round(flow)
+        if number % 10 == 9:
+            for _ in range(unused):
+                group.ack(flow, limited=False)
+                group.now += RTT
+            group.now += pause
+        way.append(group.window)
+    return way
+
+
+def test_cubic_s_curve_waits_while_nobody_sends(library: Any) -> None:
+    """For up to 5 s, after which the group starts again."""
+    without = way_back(library)
+    assert 101 < without[0] < without[9] < 143
+    for pause in (3 * RTT, 1000 * MS, 4500 * MS):
+        assert way_back(library, pause) == without
+
+
+def test_cubic_s_curve_waits_while_nobody_uses_the_window(library: Any) -> None:
+    assert way_back(library, unused=60) == way_back(library)
+
+
+def test_cubic_s_curve_waits_where_its_clock_wraps(library: Any) -> None:
+    assert way_back(library, 4500 * MS, now=(MS << 32) - 3050 * MS) == way_back(library)
+
+
+def test_cubic_s_curve_goes_on_between_acks(library: Any) -> None:
+    """A window that is acknowledged at once has no ACK for a round trip, or a little more."""
+    ways = []
+    for late in (0, 50 * MS):
+        group = Group(library, cubic=True)
+        flow = group.flow()
+        group.set_window(143)
+        group.lose(flow)
+        flow.una = flow.next
+        for _ in range(30):
+            group.round(flow, segments=flow.cwnd)
+            group.now += late
+        ways.append(group.state.cubic.began)
+    assert ways[0] == ways[1] == 1000
+
+
+def test_cubic_s_curve_does_not_run_back(library: Any) -> None:
+    """Another processor has read the clock later, and come first."""
+    group = Group(library, cubic=True)
+    group.set_window(100)
+    group.call("grow", 1, True, 0, group.now)
+    window = group.window
+    group.call("grow", 1, True, 0, group.now - MS)
+    assert group.window - window <= 1 / 20
 
 
 def test_cubic_is_never_slower_than_reno_with_its_cut(library: Any) -> None:
