@@ -104,6 +104,21 @@ def test_from_the_first_ack_on(switch: Switch) -> None:
         assert one.granted() // MSS == 12
 
 
+@pytest.mark.parametrize("options", [b"", bytes([1, 1, 19, 18, *range(16)])], ids=["unknown", "signed"])
+def test_flows_that_cannot_be_governed_take_no_share(switch: Switch, options: bytes) -> None:
+    """Their handshakes were not seen; those that are signed tell it."""
+    install(switch, FAIRQ, pool=POOL // 4)
+    one = flow(switch, "10.0.1.1")
+    assert granted(switch, one) == [30]
+    for i in range(2, 7):
+        older = Connection(switch, client=f"10.0.1.{i}", server="10.0.9.1", server_scale=0)
+        for _ in range(2):
+            older.data(options=options)
+            older.ack(options=options)
+    assert granted(switch, one) == [30]
+    assert {tenant: state.flows for tenant, state in states(switch).items()} == {BLUE: 1}
+
+
 def test_weights(switch: Switch) -> None:
     install(switch, FAIRQ, pool=POOL // 2)
     tenants(switch, {BLUE: 2, RED: 1})

@@ -490,7 +490,8 @@ __noinline int tenant_shares(const struct segment *s, const struct fq_dir *own, 
 		return 0;
 	found->window[0] = found->window[1] = NO_TENANTS;
 	table = tenants_in_force(s->now);
-	if (!table)
+	/* What no rule can lower takes no share, as place_steps() has it. */
+	if (!table || is_signed(s, own) || has_unknown_scale(s, own))
 		return 0;
 	found->since = peer->under_way_us;
 	peer->under_way_us = s->now >> UNDER_WAY_SHIFT;
