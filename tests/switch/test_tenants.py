@@ -289,6 +289,48 @@ def test_acknowledged_bytes_are_counted_for_the_tenant(switch: Switch) -> None:
     assert {tenant: state.bytes for tenant, state in states(switch).items()} == {BLUE: 1000, RED: 300}
 
 
+def test_what_was_acknowledged_without_tenants_is_not_credited_later(switch: Switch) -> None:
+    install(switch, FairQLaw(floor_segments=1), pool=POOL // 2)
+    one = flow(switch, "10.0.1.1")
+    send(one)
+    install(switch, FAIRQ, pool=POOL // 2)
+    one.data(1000, seq=one.client_isn + 1 + 12 * MSS)
+    one.ack(ack=one.client_isn + 1 + 12 * MSS + 1000)
+    assert states(switch)[BLUE].bytes == 1000
+
+
+def test_a_fin_that_is_known_late_takes_no_credit_back(switch: Switch) -> None:
+    """It was lost before the switch: what follows it was acknowledged as if it was data."""
+    install(switch, FAIRQ, pool=POOL // 2)
+    one = flow(switch, "10.0.1.1")
+    one.granted()
+    one.data()
+    behind = one.client_isn + 1 + 1000 + 1
+    one.data(0, seq=behind)
+    one.ack(ack=behind)
+    before = states(switch)[BLUE].bytes
+    one.data(0, seq=behind - 1, flags="FA")
+    for _ in range(2):
+        one.ack(ack=behind)
+    assert states(switch)[BLUE].bytes == before == 1001
+
+
+def test_a_pause_of_the_table_is_no_time_under_way(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    one = flow(switch, "10.0.1.1")
+    one.granted()
+    one.data()
+    flows = switch.datapath.window.flows
+    entry = flows.get(_key(one))
+    for direction in entry.dir:
+        direction.under_way_us = (direction.under_way_us - 2**31) % 2**32
+    flows.set(_key(one), entry)
+    one.ack(ack=one.client_isn + 1 + 1000)
+    here = layout.fq_tenant_key(slot=slot(switch), tenant=BLUE)
+    found = switch.datapath.window._tenants._ports.get(here)
+    assert (found.under_way, found.moved) == (1000 << 20, 1000)
+
+
 def send(each: Connection, wait: float = 0.0, again: bool = False) -> None:
     """Twelve segments, acknowledged ``wait`` seconds later; ``again``: the last leaves twice."""
     sent = [{"payload": MSS, "seq": each.client_isn + 1 + i * MSS} for i in range(12)]

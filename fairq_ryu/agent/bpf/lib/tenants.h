@@ -398,13 +398,17 @@ __noinline int credit_tenant(const struct segment *s, const struct fq_dir *own,
 	at = tenant_at(place->slot, peer->owner & (FQ_TENANTS - 1));
 	if (!at)
 		return 0;
-	moved = (__u32)own->acked - place->credited;
+	/*
+	 * Not what was acknowledged while nobody counted for tenants, and no FIN that is taken back after it was credited:
+	 * an ACK acknowledges no more than was under way.
+	 */
+	moved = law_min((__u32)own->acked - place->credited, s->flight);
 	if (moved)
 		ADD(at->bytes, moved);
 	if (!(place->counts & FQ_COUNTS_SHARING))
 		return 0;
 	if (found->since)
-		time = (__u32)(s->now >> UNDER_WAY_SHIFT) - found->since;
+		time = law_min((__u32)(s->now >> UNDER_WAY_SHIFT) - found->since, MOST_TIME);
 	ADD(at->under_way, (__u64)s->flight * time);
 	ADD(at->moved, moved);
 	return 0;
