@@ -14,6 +14,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.tenant_maps import TenantMaps
 from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.far_queue import FarQueue
@@ -33,9 +34,13 @@ _number = iter(range(1, 10**6))
 
 
 def tenants(
-    switch: Switch, weights: dict[int, int], lease: int = 600_000, priorities: Priorities | None = None
+    switch: Switch,
+    weights: dict[int, int],
+    lease: int = 600_000,
+    priorities: Priorities | None = None,
+    hosts: dict[str, int] = HOSTS,
 ) -> None:
-    owners = {ipaddress.ip_network(text): each for text, each in HOSTS.items() if each in weights}
+    owners = {ipaddress.ip_network(text): each for text, each in hosts.items() if each in weights}
     table = SetTenants(next(_number), lease, weights, owners, priorities or Priorities())
     switch.datapath.set_tenants(table, time.monotonic_ns())
 
@@ -329,6 +334,36 @@ def test_a_pause_of_the_table_is_no_time_under_way(switch: Switch) -> None:
     here = layout.fq_tenant_key(slot=slot(switch), tenant=BLUE)
     found = switch.datapath.window._tenants._ports.get(here)
     assert (found.under_way, found.moved) == (1000 << 20, 1000)
+
+
+def test_an_agent_looks_up_what_it_takes_over_again(switch: Switch) -> None:
+    """Flows stay in the maps when an agent is killed. The next one may number tenants in another way."""
+    install(switch, FAIRQ, pool=POOL // 4)
+    window = switch.datapath.window
+    loaded = window._object
+    window._tenants = TenantMaps(loaded, window.bucket_ns)
+    tenants(switch, {BLUE: 1, RED: 1})
+    one = flow(switch, "10.0.1.1")
+    assert granted(switch, one) == [30] and set(states(switch)) == {BLUE}
+    window._tenants.clear(slot(switch))
+    time.sleep(0.01)
+    window._tenants = TenantMaps(loaded, window.bucket_ns)
+    tenants(switch, {BLUE: 1, RED: 1}, hosts={"10.0.1.0/24": RED})
+    assert granted(switch, one) == [30] and set(states(switch)) == {RED}
+
+
+def test_flows_that_an_agent_has_kept_have_no_tenant_yet(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 4)
+    one = flow(switch, "10.0.1.1")
+    one.data()
+    one.ack()
+    window = switch.datapath.window
+    keys, flows = window.lasting_flows()
+    assert {each.owner & 0xFF for each in window.flows.get(_key(one)).dir} == {0, BLUE}
+    window.flows.delete(_key(one))
+    assert window.enter_flows(keys, flows, {switch.ports[PORT].ifindex}) == 1
+    for each in window.flows.get(_key(one)).dir:
+        assert each.owner == each.out.tenant_epoch == each.far.tenant_epoch == 0
 
 
 def send(each: Connection, wait: float = 0.0, again: bool = False) -> None:

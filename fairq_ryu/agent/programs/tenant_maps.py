@@ -22,6 +22,8 @@ _TENANTS = layout.CONSTANTS["FQ_TENANTS"]
 _OF_DSCP = layout.CONSTANTS["FQ_PRIORITY_OF_DSCP"]
 # Of the number of a table, beside the tenant in fq_dir.owner.
 _NUMBERS = 0xFFFFFF
+# Of about a millisecond: tables and priorities change more seldom.
+_CLOCK_SHIFT = 20
 
 
 class TenantCounts(NamedTuple):
@@ -100,8 +102,10 @@ class TenantMaps:
             self._look_again()
 
     def _look_again(self) -> None:
-        """Flows look up tenant and priority with their next ACK."""
-        self.number = self.number % _NUMBERS + 1
+        """Flows look up tenant and priority with their next ACK. The first number is from the clock: flows
+        that are taken over have looked up theirs in a table of the agent before.
+        """
+        self.number = (self.number or time.monotonic_ns() >> _CLOCK_SHIFT) % _NUMBERS + 1
 
     def _write(self, wanted: SetTenants) -> None:
         for number in range(_TENANTS):
