@@ -22,7 +22,7 @@ from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import WindowKind
 from fairq_ryu.tenants import Priorities
-from tests.switch.rig import Connection, Switch
+from tests.switch.rig import PATIENT, Connection, Switch
 from tests.switch.test_laws import PORT, install
 
 MSS = 1460
@@ -429,3 +429,26 @@ def test_a_port_that_goes_leaves_no_tenants(switch: Switch) -> None:
     assert states(switch)
     window._tenants.clear(slot(switch))
     assert states(switch) == {} and list(window._tenants._ports.keys()) == []
+
+
+@pytest.mark.parametrize("idle_s", [0, 61])
+def test_tenants_without_flows_for_a_minute_make_room_for_others(switch: Switch, idle_s: int) -> None:
+    host, maps, now = switch.datapath.host, switch.datapath.window._tenants, time.monotonic_ns()
+    host.sweep(10**12, 10**12)
+    before = maps.left_out
+    others = [layout.fq_tenant_key(slot=1 << 20, tenant=n) for n in range(PATIENT.tenant_ports)]
+    for each in others:
+        maps._ports.set(each, layout.fq_tenant_port(last_ns=now - idle_s * 10**9))
+    try:
+        install(switch, FAIRQ, pool=POOL // 4)
+        flows = [flow(switch, host) for host in ("10.0.2.1", *(f"10.0.1.{i}" for i in range(1, 6)))]
+        assert [each.granted() // MSS for each in flows] == [5] * 6 and states(switch) == {}
+        maps._sweep_ns = 0
+        host.sweep(10**12, 10**12)
+        assert maps.left_out - before == 18, "of each flow a handshake, its SYN-ACK and an ACK"
+        makes_room = idle_s > 60
+        assert granted(switch, *flows) == ([15, *[3] * 5] if makes_room else [5] * 6)
+        assert maps._ports.get(others[0]) is None if makes_room else maps._ports.get(others[0])
+    finally:
+        for each in others:
+            maps._ports.delete(each)

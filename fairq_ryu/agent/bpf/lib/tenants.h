@@ -207,6 +207,8 @@ static __always_inline struct fq_tenant_port *tenant_here(__u32 slot, __u32 tena
 	/* Also where the entry was made while the agent cleared the slot. */
 	if (at && !(all->present & bit))
 		__sync_fetch_and_or(&all->present, bit);
+	if (!at)
+		ADD(all->left_out, 1);
 	return at;
 }
 
