@@ -126,7 +126,8 @@ def snapshot(
     ``law``, ``bytes`` is the pool or the window of every flow (0: neither), and ``law`` the law's state as on
     the window channel; ``queue_law`` has that of the port's queue law.
     ``flows_evicted`` counts flows that were removed
-    because the map was full.
+    because the map was full, ``tenants_left_out`` the handshakes and ACKs of tenants for which there was no
+    room at their ports.
     ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
     ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
     in packets, those sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment
@@ -198,6 +199,7 @@ def snapshot(
         "ports": ports,
         "flows": datapath.host.flows,
         "flows_evicted": datapath.host.evicted,
+        "tenants_left_out": datapath.window.tenants_left_out,
         "rules": len(table) + len(queue_table) + len(copier),
         "congestion_messages": monitor.notices_sent,
         "drop_reports": {

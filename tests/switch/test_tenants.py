@@ -14,6 +14,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.far_ports import with_far_queues
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
+from fairq_ryu.agent.programs.tenant_maps import TenantMaps
 from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.far_queue import FarQueue
@@ -21,7 +22,7 @@ from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import WindowKind
 from fairq_ryu.tenants import Priorities
-from tests.switch.rig import Connection, Switch
+from tests.switch.rig import PATIENT, Connection, Switch
 from tests.switch.test_laws import PORT, install
 
 MSS = 1460
@@ -33,9 +34,13 @@ _number = iter(range(1, 10**6))
 
 
 def tenants(
-    switch: Switch, weights: dict[int, int], lease: int = 600_000, priorities: Priorities | None = None
+    switch: Switch,
+    weights: dict[int, int],
+    lease: int = 600_000,
+    priorities: Priorities | None = None,
+    hosts: dict[str, int] = HOSTS,
 ) -> None:
-    owners = {ipaddress.ip_network(text): each for text, each in HOSTS.items() if each in weights}
+    owners = {ipaddress.ip_network(text): each for text, each in hosts.items() if each in weights}
     table = SetTenants(next(_number), lease, weights, owners, priorities or Priorities())
     switch.datapath.set_tenants(table, time.monotonic_ns())
 
@@ -102,6 +107,21 @@ def test_from_the_first_ack_on(switch: Switch) -> None:
         new = flow(switch, f"10.0.1.{i}")
         assert new.granted() // MSS == 12 // i
         assert one.granted() // MSS == 12
+
+
+@pytest.mark.parametrize("options", [b"", bytes([1, 1, 19, 18, *range(16)])], ids=["unknown", "signed"])
+def test_flows_that_cannot_be_governed_take_no_share(switch: Switch, options: bytes) -> None:
+    """Their handshakes were not seen; those that are signed tell it."""
+    install(switch, FAIRQ, pool=POOL // 4)
+    one = flow(switch, "10.0.1.1")
+    assert granted(switch, one) == [30]
+    for i in range(2, 7):
+        older = Connection(switch, client=f"10.0.1.{i}", server="10.0.9.1", server_scale=0)
+        for _ in range(2):
+            older.data(options=options)
+            older.ack(options=options)
+    assert granted(switch, one) == [30]
+    assert {tenant: state.flows for tenant, state in states(switch).items()} == {BLUE: 1}
 
 
 def test_weights(switch: Switch) -> None:
@@ -274,6 +294,78 @@ def test_acknowledged_bytes_are_counted_for_the_tenant(switch: Switch) -> None:
     assert {tenant: state.bytes for tenant, state in states(switch).items()} == {BLUE: 1000, RED: 300}
 
 
+def test_what_was_acknowledged_without_tenants_is_not_credited_later(switch: Switch) -> None:
+    install(switch, FairQLaw(floor_segments=1), pool=POOL // 2)
+    one = flow(switch, "10.0.1.1")
+    send(one)
+    install(switch, FAIRQ, pool=POOL // 2)
+    one.data(1000, seq=one.client_isn + 1 + 12 * MSS)
+    one.ack(ack=one.client_isn + 1 + 12 * MSS + 1000)
+    assert states(switch)[BLUE].bytes == 1000
+
+
+def test_a_fin_that_is_known_late_takes_no_credit_back(switch: Switch) -> None:
+    """It was lost before the switch: what follows it was acknowledged as if it was data."""
+    install(switch, FAIRQ, pool=POOL // 2)
+    one = flow(switch, "10.0.1.1")
+    one.granted()
+    one.data()
+    behind = one.client_isn + 1 + 1000 + 1
+    one.data(0, seq=behind)
+    one.ack(ack=behind)
+    before = states(switch)[BLUE].bytes
+    one.data(0, seq=behind - 1, flags="FA")
+    for _ in range(2):
+        one.ack(ack=behind)
+    assert states(switch)[BLUE].bytes == before == 1001
+
+
+def test_a_pause_of_the_table_is_no_time_under_way(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 2)
+    one = flow(switch, "10.0.1.1")
+    one.granted()
+    one.data()
+    flows = switch.datapath.window.flows
+    entry = flows.get(_key(one))
+    for direction in entry.dir:
+        direction.under_way_us = (direction.under_way_us - 2**31) % 2**32
+    flows.set(_key(one), entry)
+    one.ack(ack=one.client_isn + 1 + 1000)
+    here = layout.fq_tenant_key(slot=slot(switch), tenant=BLUE)
+    found = switch.datapath.window._tenants._ports.get(here)
+    assert (found.under_way, found.moved) == (1000 << 20, 1000)
+
+
+def test_an_agent_looks_up_what_it_takes_over_again(switch: Switch) -> None:
+    """Flows stay in the maps when an agent is killed. The next one may number tenants in another way."""
+    install(switch, FAIRQ, pool=POOL // 4)
+    window = switch.datapath.window
+    loaded = window._object
+    window._tenants = TenantMaps(loaded, window.bucket_ns)
+    tenants(switch, {BLUE: 1, RED: 1})
+    one = flow(switch, "10.0.1.1")
+    assert granted(switch, one) == [30] and set(states(switch)) == {BLUE}
+    window._tenants.clear(slot(switch))
+    time.sleep(0.01)
+    window._tenants = TenantMaps(loaded, window.bucket_ns)
+    tenants(switch, {BLUE: 1, RED: 1}, hosts={"10.0.1.0/24": RED})
+    assert granted(switch, one) == [30] and set(states(switch)) == {RED}
+
+
+def test_flows_that_an_agent_has_kept_have_no_tenant_yet(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 4)
+    one = flow(switch, "10.0.1.1")
+    one.data()
+    one.ack()
+    window = switch.datapath.window
+    keys, flows = window.lasting_flows()
+    assert {each.owner & 0xFF for each in window.flows.get(_key(one)).dir} == {0, BLUE}
+    window.flows.delete(_key(one))
+    assert window.enter_flows(keys, flows, {switch.ports[PORT].ifindex}) == 1
+    for each in window.flows.get(_key(one)).dir:
+        assert each.owner == each.out.tenant_epoch == each.far.tenant_epoch == 0
+
+
 def send(each: Connection, wait: float = 0.0, again: bool = False) -> None:
     """Twelve segments, acknowledged ``wait`` seconds later; ``again``: the last leaves twice."""
     sent = [{"payload": MSS, "seq": each.client_isn + 1 + i * MSS} for i in range(12)]
@@ -337,3 +429,26 @@ def test_a_port_that_goes_leaves_no_tenants(switch: Switch) -> None:
     assert states(switch)
     window._tenants.clear(slot(switch))
     assert states(switch) == {} and list(window._tenants._ports.keys()) == []
+
+
+@pytest.mark.parametrize("idle_s", [0, 61])
+def test_tenants_without_flows_for_a_minute_make_room_for_others(switch: Switch, idle_s: int) -> None:
+    host, maps, now = switch.datapath.host, switch.datapath.window._tenants, time.monotonic_ns()
+    host.sweep(10**12, 10**12)
+    before = maps.left_out
+    others = [layout.fq_tenant_key(slot=1 << 20, tenant=n) for n in range(PATIENT.tenant_ports)]
+    for each in others:
+        maps._ports.set(each, layout.fq_tenant_port(last_ns=now - idle_s * 10**9))
+    try:
+        install(switch, FAIRQ, pool=POOL // 4)
+        flows = [flow(switch, host) for host in ("10.0.2.1", *(f"10.0.1.{i}" for i in range(1, 6)))]
+        assert [each.granted() // MSS for each in flows] == [5] * 6 and states(switch) == {}
+        maps._sweep_ns = 0
+        host.sweep(10**12, 10**12)
+        assert maps.left_out - before == 18, "of each flow a handshake, its SYN-ACK and an ACK"
+        makes_room = idle_s > 60
+        assert granted(switch, *flows) == ([15, *[3] * 5] if makes_room else [5] * 6)
+        assert maps._ports.get(others[0]) is None if makes_room else maps._ports.get(others[0])
+    finally:
+        for each in others:
+            maps._ports.delete(each)

@@ -124,6 +124,21 @@ def test_a_handshake_that_may_have_begun_before_the_agent_stays(switch: Switch) 
     assert switch.leave(2, before) == before
 
 
+def test_handshakes_that_leave_by_an_observed_port_keep_their_scales(switch: Switch) -> None:
+    """A mode that changes later changes nothing for connections that are open."""
+    switch.datapath.observe(2, True)
+    flow = Connection(switch, client_scale=9, server_scale=9)
+    syn = flow.from_client(seq=1000, ack=0, flags="S", options=with_scale(9)).frame()
+    assert flow.syn() == syn
+    assert flow.syn_ack() == flow.syn_ack_segment(options=with_scale(S)).frame()
+    for observed in ({2}, set(), {1, 2}):
+        for port in (1, 2):
+            switch.datapath.observe(port, port in observed)
+        assert flow.syn() == syn
+        assert packets.window(switch.leave(2, flow.from_client(window=1000))) == 1000
+        assert packets.window(switch.leave(1, flow.from_server(window=1000))) == 4000
+
+
 def test_forged_segments_are_not_converted_and_copies_of_others_neither(switch: Switch) -> None:
     """Of other connections with these ports, and those that leave by a second port: a mirror, or a way back
     through this machine.

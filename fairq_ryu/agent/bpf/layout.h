@@ -477,13 +477,13 @@ struct fq_tenant_port {
 
 /* The tenants of a port or far queue, by slot: written by the programs only. */
 struct fq_port_tenants {
-	__u64 present; /* bit n: tenant n has an fq_tenant_port here; the agent clears it with the port */
+	__u64 present; /* bit n: tenant n has, or had, an fq_tenant_port here; the agent clears it with the port */
 	__u64 worked_ns; /* when the next were worked out */
 	__u64 active;    /* bit n: tenant n has flows that use their windows */
 	__u32 weights;   /* W: sum of what these weigh */
 	__u32 pool;      /* that the tenants share, bytes */
 	__u32 shortest; /* of these, the least time that bytes are under way, ns >> 10; 0: not known */
-	__u32 pad;
+	__u32 left_out; /* handshakes and ACKs of tenants for whose fq_tenant_port there was no room; wraps */
 };
 
 /* The settings of a host's shim (shim.bpf.c), written by its process; one entry, index 0. */

@@ -6,12 +6,14 @@
  *   frame -> parse.h -> the flow map -> sequence.h, connection.h, activity.h -> window_rule.h -> the same frame
  *                                    -> rivals.h: what does not belong to the connection
  *
- * Every TCP segment shows the port by which its flow leaves; handshakes show the window scales (RFC 7323)
- * and the MSS, or a host's shim tells the scale in each segment (told_scale.h); with unify.h no scale leaves that is larger than the network's; ACKs whose data leaves by a port with a rule get a lower receive window. A window is never
- * raised, never lowered below one MSS (rounded up to a step of the scale) unless a rule says 0, and never
- * changed when the scale is not known, nor on a port that is only observed. Sequence numbers, acknowledgement,
- * window and timestamps of the last segment of each direction are recorded for controllers. Controllers may
- * ask for copies of SYN, FIN and RST (segment_copy.h); only segments that are believed are copied.
+ * Every TCP segment shows the port by which its flow leaves; handshakes show the window scales (RFC 7323) and
+ * the MSS, or a host's shim tells the scale in each segment (told_scale.h); with unify.h no scale leaves that
+ * is larger than the network's; ACKs whose data leaves by a port with a rule get a lower receive window. A
+ * window is never raised, never lowered below one MSS (rounded up to a step of the scale) unless a rule says
+ * 0, and never changed when the scale is not known, nor on a port that is only observed, except by a scale
+ * that was told or unified. Sequence numbers, acknowledgement, window and timestamps of the last segment of
+ * each direction are recorded for controllers. Controllers may ask for copies of SYN, FIN and RST
+ * (segment_copy.h); only segments that are believed are copied.
  *
  * Nothing of a connection is changed whose segments are signed (TCP-MD5, TCP-AO).
  *

@@ -119,8 +119,9 @@ class FlowMap:
         for row in range(len(keys) // width):
             flow = layout.fq_flow.from_buffer_copy(flows, row * size)
             for each in flow.dir:
+                each.owner = 0  # by a table that this agent does not have
                 for place in (each.out, each.far):
-                    place.epoch = place.sharing_epoch = place.young_epoch = 0
+                    place.epoch = place.sharing_epoch = place.young_epoch = place.tenant_epoch = 0
             # Other interfaces belong to another network, in which addresses may be the same.
             if any(device_of(each.out.ifindex) in ports for each in flow.dir):
                 entered += self.map.add(layout.fq_flow_key.from_buffer_copy(keys, row * width), flow)

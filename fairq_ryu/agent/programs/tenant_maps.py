@@ -6,10 +6,14 @@ one segment and the pool. Flows look their tenant up again when the number of th
 
 from __future__ import annotations
 
+import ctypes
+import logging
 import time
 from collections.abc import Iterable, Iterator
 from ctypes import c_uint32
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.libbpf import BpfObject, Map
@@ -18,10 +22,16 @@ from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.tenants import SetTenants
 from fairq_ryu.tenants import Network
 
+log = logging.getLogger(__name__)
+
 _TENANTS = layout.CONSTANTS["FQ_TENANTS"]
 _OF_DSCP = layout.CONSTANTS["FQ_PRIORITY_OF_DSCP"]
 # Of the number of a table, beside the tenant in fq_dir.owner.
 _NUMBERS = 0xFFFFFF
+# Of about a millisecond: tables and priorities change more seldom.
+_CLOCK_SHIFT = 20
+# A tenant without flows at a port for so long makes room for others, if that is needed; and how often it is.
+_IDLE_NS = 60 * 10**9
 
 
 class TenantCounts(NamedTuple):
@@ -58,6 +68,10 @@ class TenantMaps:
         self.number = 0
         """Of the table, as the programs know it; 0: there was none yet."""
         self.expires_ns = 0
+        self.left_out = 0
+        """Handshakes and ACKs of tenants for which there was no room at their ports."""
+        self._counted = 0  # of these, by the slots that there are now
+        self._sweep_ns = 0
 
     @property
     def in_force(self) -> int:
@@ -100,8 +114,10 @@ class TenantMaps:
             self._look_again()
 
     def _look_again(self) -> None:
-        """Flows look up tenant and priority with their next ACK."""
-        self.number = self.number % _NUMBERS + 1
+        """Flows look up tenant and priority with their next ACK. The first number is from the clock: flows
+        that are taken over have looked up theirs in a table of the agent before.
+        """
+        self.number = (self.number or time.monotonic_ns() >> _CLOCK_SHIFT) % _NUMBERS + 1
 
     def _write(self, wanted: SetTenants) -> None:
         for number in range(_TENANTS):
@@ -133,6 +149,39 @@ class TenantMaps:
         for tenant in _bits(found.present):
             self._ports.delete(layout.fq_tenant_key(slot=slot, tenant=tenant))
         self.port_tenants.set(c_uint32(slot), layout.fq_port_tenants())
+
+    def sweep(self, now_ns: int) -> None:
+        """If there was no room for a tenant at a port, remove those that have had no flows at theirs for a
+        minute. To be called every second. Raises :class:`BpfError`.
+        """
+        if not self.number:
+            return
+        slots, at = layout.fq_port_tenants, layout.fq_port_tenants.left_out.offset
+        counts = np.frombuffer(self.port_tenants.batches()[1], np.uint32)
+        counted = int(counts[at // 4 :: ctypes.sizeof(slots) // 4].sum())
+        new, self._counted = max(0, counted - self._counted), counted
+        self.left_out += new
+        if not new or now_ns < self._sweep_ns:
+            return
+        self._sweep_ns = now_ns + _IDLE_NS
+        log.warning(
+            "no room for more tenants at ports: %d ACKs met no share of a tenant; %d tenants without flows "
+            "were removed from ports. If this comes again, raise [agent] ports",
+            new,
+            self._remove_idle(now_ns),
+        )
+
+    def _remove_idle(self, now_ns: int) -> int:
+        keys, values = self._ports.batches()
+        width = ctypes.sizeof(layout.fq_tenant_key)
+        states = (layout.fq_tenant_port * (len(keys) // width)).from_buffer_copy(values)
+        idle = (
+            keys[row * width : (row + 1) * width]
+            for row, state in enumerate(states)
+            if now_ns - state.last_ns >= _IDLE_NS
+            and not layout.counted_flows(state.flows, now_ns, self._bucket_ns)
+        )
+        return self._ports.delete_all(b"".join(idle))
 
     def counts(self, slots: Iterable[int]) -> list[TenantCounts]:
         """What the tenants have in some slots, which are of one port."""

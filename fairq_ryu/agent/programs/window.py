@@ -419,6 +419,11 @@ class WindowProgram(FilterProgram):
         """The controller's number of the table of tenants; 0: none is in force."""
         return self._tenants.in_force
 
+    @property
+    def tenants_left_out(self) -> int:
+        """Handshakes and ACKs of tenants for which there was no room at their ports."""
+        return self._tenants.left_out
+
     def tenant_of(self, ifindex: int, family: int, address: bytes) -> tuple[int, int]:
         """The tenant of a host at a port or far queue, and its weight; ``address`` as in the key of a flow.
         Where the law does not share by tenant, all hosts are of one.
@@ -598,6 +603,7 @@ class WindowProgram(FilterProgram):
         has evicted because it was full.
         """
         sweep.finish()
+        self._tenants.sweep(time.monotonic_ns())
         self._swept += sweep.gone
         # While it is read, a full map can replace flows that were counted by others that will be.
         left = min(sweep.left, self._limits.flows)

@@ -20,15 +20,17 @@
 #include "law.h"
 
 #define WEIGHT_SHIFT 8
-#define MOST_TIMES   2 /* as long as the shortest */
-#define LEAST_MOVED  8 /* segments: fewer say nothing */
+#define MOST_TIMES   2         /* as long as the shortest */
+#define MOST_TIME    (1 << 20) /* ns >> 10: longer is a pause, such as one of the lease of the table */
+#define LEAST_MOVED  8         /* segments: fewer say nothing */
 #define MOVED_HALF_NS \
 	NS_PER_S /* long, so that a pause of a host moves no share before the windows of others follow */
 
 /* How long each of `moved` bytes was under way on average, by the sum of these times; 0: not known. */
 LAW_INLINE __u32 tenant_time(const struct fq_law_state *st, __u64 under_way, __u64 moved)
 {
-	return moved < LEAST_MOVED * st->segment ? 0 : law_min(law_div(under_way, moved), 1 << 20);
+	return moved < LEAST_MOVED * st->segment ? 0
+						 : law_min(law_div(under_way, moved), MOST_TIME);
 }
 
 /* What a tenant weighs at a port, << WEIGHT_SHIFT, by this time and the shortest one of all its tenants. */

@@ -107,7 +107,7 @@ __noinline int law_flow_leaves(struct __sk_buff *skb, const struct segment *s,
 
 	if (!s || !own || !peer || !(own->flags & FQ_KNOWN) || !port_of(&own->out))
 		return 0;
-	if (s->has_signature || own->flags & FQ_SIGNED)
+	if (is_signed(s, own))
 		return 0;
 	slot = own->out.slot;
 	law = bpf_map_lookup_elem(&port_laws, &slot);

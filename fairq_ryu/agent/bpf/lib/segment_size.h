@@ -4,6 +4,7 @@
 #define FAIRQ_SEGMENT_SIZE_H
 
 #include <linux/bpf.h>
+#include <stdbool.h>
 
 #include <bpf/bpf_helpers.h>
 
@@ -29,6 +30,18 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 	if (!mss)
 		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
 	return sender->mss && sender->mss < mss ? sender->mss : mss;
+}
+
+/* Nothing of its connection is changed. */
+static __always_inline bool is_signed(const struct segment *s, const struct fq_dir *own)
+{
+	return s->has_signature || own->flags & FQ_SIGNED;
+}
+
+/* Nobody knows what its window means: the handshake was not seen, and the segment does not tell its scale. */
+static __always_inline bool has_unknown_scale(const struct segment *s, const struct fq_dir *own)
+{
+	return !(own->flags & FQ_KNOWN) && (s->syn || !s->told);
 }
 
 /* Both sides have sent the option (RFC 7323), or the segment tells its scale itself; and this is no SYN. */

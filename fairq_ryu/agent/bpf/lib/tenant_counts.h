@@ -12,7 +12,10 @@
 #include "activity.h"
 #include "port_maps.h"
 
-/* Made when a tenant has its first flow at a port. The agent sets the size before it loads the program. */
+/*
+ * Made when a tenant has its first flow at a port; where there is no room, the agent removes those without flows. It sets
+ * the size before it loads the program.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -207,6 +207,8 @@ static __always_inline struct fq_tenant_port *tenant_here(__u32 slot, __u32 tena
 	/* Also where the entry was made while the agent cleared the slot. */
 	if (at && !(all->present & bit))
 		__sync_fetch_and_or(&all->present, bit);
+	if (!at)
+		ADD(all->left_out, 1);
 	return at;
 }
 
@@ -398,13 +400,17 @@ __noinline int credit_tenant(const struct segment *s, const struct fq_dir *own,
 	at = tenant_at(place->slot, peer->owner & (FQ_TENANTS - 1));
 	if (!at)
 		return 0;
-	moved = (__u32)own->acked - place->credited;
+	/*
+	 * Not what was acknowledged while nobody counted for tenants, and no FIN that is taken back after it was credited:
+	 * an ACK acknowledges no more than was under way.
+	 */
+	moved = law_min((__u32)own->acked - place->credited, s->flight);
 	if (moved)
 		ADD(at->bytes, moved);
 	if (!(place->counts & FQ_COUNTS_SHARING))
 		return 0;
 	if (found->since)
-		time = (__u32)(s->now >> UNDER_WAY_SHIFT) - found->since;
+		time = law_min((__u32)(s->now >> UNDER_WAY_SHIFT) - found->since, MOST_TIME);
 	ADD(at->under_way, (__u64)s->flight * time);
 	ADD(at->moved, moved);
 	return 0;
@@ -490,7 +496,8 @@ __noinline int tenant_shares(const struct segment *s, const struct fq_dir *own, 
 		return 0;
 	found->window[0] = found->window[1] = NO_TENANTS;
 	table = tenants_in_force(s->now);
-	if (!table)
+	/* What no rule can lower takes no share, as place_steps() has it. */
+	if (!table || is_signed(s, own) || has_unknown_scale(s, own))
 		return 0;
 	found->since = peer->under_way_us;
 	peer->under_way_us = s->now >> UNDER_WAY_SHIFT;

@@ -10,6 +10,8 @@
 #define FAIRQ_UNIFY_H
 
 #include <linux/bpf.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -20,9 +22,19 @@
 #include "tcp_bytes.h"
 #include "window_maps.h"
 
+/* The port by which a packet leaves is only observed. */
+static __always_inline bool leaves_observed(const struct __sk_buff *skb)
+{
+	__u32 ifindex = skb->ifindex;
+	const __u32 *slot = bpf_map_lookup_elem(&port_slots, &ifindex);
+	const __u32 *is = slot ? bpf_map_lookup_elem(&observed, slot) : NULL;
+
+	return is && *is;
+}
+
 /*
  * A SYN or SYN-ACK, which s->own_scale then is of. One that is repeated leaves as the first did; a SYN-ACK is changed only
- * if its SYN has passed as well. Not inlined, for the reason given at parse().
+ * if its SYN has passed as well; where a port is only observed, neither. Not inlined, for the reason given at parse().
  */
 __noinline int unify_syn(struct __sk_buff *skb, struct segment *s, const struct fq_dir *own,
 			 const struct fq_dir *peer)
@@ -47,7 +59,8 @@ __noinline int unify_syn(struct __sk_buff *skb, struct segment *s, const struct 
 		}
 	} else {
 		to = cfg->unify;
-		if (s->now < cfg->unify_ns || (s->ack && !(peer->flags & (FQ_SYN_SEEN | FQ_KNOWN))))
+		if (s->now < cfg->unify_ns ||
+		    (s->ack && !(peer->flags & (FQ_SYN_SEEN | FQ_KNOWN))) || leaves_observed(skb))
 			goto leave;
 	}
 	if (scale <= to || !write_scale(skb, s, to))

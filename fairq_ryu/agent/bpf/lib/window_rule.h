@@ -78,17 +78,16 @@ __noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct
 	counter = bpf_map_lookup_elem(&counters, &slot);
 	if (counter)
 		ADD(counter->matched, 1);
-	if (s->has_signature || own->flags & FQ_SIGNED) {
+	if (is_signed(s, own)) {
 		ADD(port->signed_acks, 1);
 		return NO_STEPS;
 	}
-	if (!(own->flags & FQ_KNOWN)) {
-		if (s->syn || !s->told) {
-			ADD(port->unknown_scale, 1);
-			return NO_STEPS;
-		}
-		ADD(port->scale_told, 1);
+	if (has_unknown_scale(s, own)) {
+		ADD(port->unknown_scale, 1);
+		return NO_STEPS;
 	}
+	if (!(own->flags & FQ_KNOWN))
+		ADD(port->scale_told, 1);
 	steps = granted_steps(rule, s, own, peer, place, port);
 	if (rule->kind == FQ_RULE_LAW)
 		place->granted = (steps < s->window ? steps : s->window) << scale_of(s, own, peer);
