@@ -23,6 +23,8 @@ DEFAULT_URL = "http://127.0.0.1:8080"
 URL_VARIABLE = "FAIRQ_URL"
 TOKEN_VARIABLE = "FAIRQ_TOKEN"
 _TIMEOUT = 5.0
+CHANGE_TIMEOUT = 15.0
+"""How long to wait for a change at a port, seconds: the controller may pass it on to another one."""
 # The maximum size of an answer, bytes; the controller's lists are shorter.
 _MAX_ANSWER_BYTES = 64 << 20
 # The maximum number of characters that are quoted from another program.
@@ -127,11 +129,12 @@ def ask(
     usage: str,
     token: str = "",
     option: str = "--url",
+    timeout: float | None = None,
 ) -> dict[str, Any]:
     """The controller's answer, a JSON object. Raises :class:`NoController` or :class:`Refused`.
 
     ``usage``: the remedy for a wrong request, a reference to the documentation; ``option``: the name under
-    which the user gave the address.
+    which the user gave the address; ``timeout``: how long to wait, seconds.
     """
     base = _base(url, option)
     headers = {} if body is None else {"Content-Type": "application/json"}
@@ -146,7 +149,7 @@ def ask(
     # Without a proxy, because the controller is on this machine or on the management network.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(request, timeout=_TIMEOUT) as response:
+        with opener.open(request, timeout=timeout or _TIMEOUT) as response:
             answer = response.read(_MAX_ANSWER_BYTES + 1)
     except urllib.error.HTTPError as error:
         with error:

@@ -30,6 +30,7 @@ from fairq_ryu.agent.options import AgentOptions
 from fairq_ryu.agent.ovsdb import BridgeView
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.window import HERITAGE
+from fairq_ryu.agent.tc import detach_left
 from fairq_ryu.agent.turn_clock import TurnClock
 from fairq_ryu.agent.turns import Opening
 from fairq_ryu.agent.watched_ports import listed
@@ -60,6 +61,7 @@ class Agent:
         found: list[tuple[str, float, Callable[[], Awaitable[None]]]] = [
             ("sweeping the flow map", 1.0, self._sweep_flows),
             ("looking after filters", 1.0, self._look_after_filters),
+            ("removing filters that are left", 1.0, _detach_left),
         ]
         for each in self._bridges:
             found += [
@@ -120,19 +122,17 @@ class Agent:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._remove_readers(loop)
-            for bridge in self._bridges:
-                bridge.close()
+            steps: list[Callable[[], object]] = [lambda: self._remove_readers(loop)]
+            steps += [bridge.close for bridge in self._bridges]
             if clock is not None:
-                clock.stop()
+                steps.append(clock.stop)
             if filters is not None:
-                filters.close()
+                steps.append(filters.close)
             if loaded:
-                self._leave_flows()
+                steps.append(self._leave_flows)
             if host is not None:
-                host.close()
-            for bridge in self._bridges:
-                bridge.release()
+                steps += [host.close, detach_left]
+            carry_out([*steps, *(bridge.release for bridge in self._bridges)])
 
     def _load(self) -> bool:
         """Load the programs, with the flows of an agent that has died. Returns True."""
@@ -232,6 +232,10 @@ class Agent:
         host.end_sweep(sweep)
 
 
+async def _detach_left() -> None:
+    detach_left()
+
+
 def check_joined(views: Sequence[BridgeView]) -> None:
     """The bridges of one agent are one switch: joined by patch ports. Otherwise, packets of a flow leave by
     several of their ports one after the other, and only one of these would be governed. Raises
@@ -253,6 +257,13 @@ def check_joined(views: Sequence[BridgeView]) -> None:
             listed(missing),
             quoted(names),
         )
+
+
+def carry_out(steps: Sequence[Callable[[], object]]) -> None:
+    """Carry out each step, also after one that raises; what the last such one raises is raised then."""
+    with contextlib.ExitStack() as stack:
+        for step in reversed(steps):
+            stack.callback(step)
 
 
 async def _repeat(what: str, interval: float, job: Callable[[], Awaitable[None]]) -> None:

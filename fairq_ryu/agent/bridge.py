@@ -36,6 +36,8 @@ from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import dpid_text
 
 log = logging.getLogger(__name__)
+# A view that could not be followed is tried again after so long, seconds.
+_AGAIN = 1.0
 
 
 class AgentBridge:
@@ -121,15 +123,30 @@ class AgentBridge:
             connection.close()
 
     async def _follow(self) -> None:
+        """Carry out each view of the bridge. One that fails is tried again, unless there is a newer one by
+        then; a failure is logged once.
+        """
+        view, failing = await self._views.get(), False
         while True:
-            view = await self._views.get()
-            # Without an id, Open vSwitch is still making it.
-            if view is None or not view.dpid:
-                self.ports.remove_all()
-                continue
-            self.view = view
-            if self.ports.update(view):
-                await self.ports.read_queue_limits()
+            try:
+                await self._carry_out(view)
+                failing = False
+            except Exception:
+                if not failing:
+                    log.exception("bridge %s: its ports cannot be followed; trying again", self.name)
+                failing = True
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_AGAIN if failing else None):
+                    view = await self._views.get()
+
+    async def _carry_out(self, view: BridgeView | None) -> None:
+        # Without an id, Open vSwitch is still making it.
+        if view is None or not view.dpid:
+            self.ports.remove_all()
+            return
+        self.view = view
+        if self.ports.update(view):
+            await self.ports.read_queue_limits()
 
     # Events from the kernel
 

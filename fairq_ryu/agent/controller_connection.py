@@ -148,6 +148,9 @@ class ControllerConnection:
                         await asyncio.sleep(0)
         except (OSError, ssl.SSLError) as error:
             log.debug("controller %s: %s", self.target.text, error)
+        except Exception as error:
+            log.exception("controller %s: a fault of the agent", self.target.text)
+            faults.append(f"a fault of the agent: {error}")
         finally:
             watchdog.cancel()
             session.close()

@@ -103,9 +103,9 @@ class BridgePorts:
         """
         if self.deleted:
             return
-        log.warning("bridge %s has been deleted: waiting until it is there again", self._bridge)
         self.update(replace(self._view, ports=(), devices=(), unwatched=(), settings={}, policed=frozenset()))
         self.deleted = True
+        log.warning("bridge %s has been deleted: waiting until it is there again", self._bridge)
 
     @property
     def _real_ports(self) -> list[BridgePort]:
@@ -178,7 +178,7 @@ class BridgePorts:
     def _add(self, port: BridgePort) -> bool:
         try:
             self._programs.add_port(port)
-        except BpfError as error:
+        except (BpfError, OSError) as error:
             # The port may have been removed meanwhile; if not, one bad port must not stop the others.
             if port.ifindex not in self._failed:
                 log.warning("port %s is not watched: %s", port.name, error)
@@ -191,9 +191,11 @@ class BridgePorts:
 
     def _remove(self, port: BridgePort) -> None:
         self._server.forget_port(port.ofport, time.monotonic_ns())
-        self._programs.remove_port(port.ofport)
-        log.info("port %d (%s): gone", port.ofport, port.name)
-        self._server.send_port_status(ofp.OFPPR_DELETE, port)
+        try:
+            self._programs.remove_port(port.ofport)
+        finally:  # whatever is left there, it is not removed a second time
+            log.info("port %d (%s): gone", port.ofport, port.name)
+            self._server.send_port_status(ofp.OFPPR_DELETE, port)
 
     def _remove_devices(self, view: BridgeView) -> None:
         wanted = {device.ifindex: device.delivers for device in view.devices}
@@ -211,7 +213,7 @@ class BridgePorts:
                 continue
             try:
                 self._programs.add_device(device)
-            except BpfError as error:
+            except (BpfError, OSError) as error:
                 if device.ifindex not in self._failed:
                     log.warning("%s: not watched: %s", _described(device), error)
                 self._failed[device.ifindex] = listed(device.names), str(error)

@@ -94,7 +94,9 @@ def explicit_roots(ifindexes: Iterable[int]) -> set[int]:
 
 
 def has_filters(ifindex: int) -> bool:
-    """Whether the interface's clsact qdisc has any filter. False if the interface has gone."""
+    """Whether the interface's clsact qdisc has any filter. False if the interface has gone. Raises OSError if
+    there is no file descriptor to ask with.
+    """
     return _in_thread(lambda: _has_filters(ifindex))
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import logging
+import os
+from collections.abc import Callable
 from ctypes import POINTER, c_int, c_size_t, c_uint32
+from functools import partial
 from typing import Any, NamedTuple
 
 from fairq_ryu.agent import tcx
@@ -15,11 +19,38 @@ from fairq_ryu.agent.rtnetlink import egress_filters, filter_qdisc, ingress_filt
 from fairq_ryu.agent.tcx import TcxLink
 from fairq_ryu.errors import plain
 
+log = logging.getLogger(__name__)
 INGRESS = 1
 """Where a device hands packets to the stack of this machine."""
 EGRESS = 2
 """Where packets leave by a device."""
 _REPLACE = 1
+# What could not be detached yet: how, by priority, interface and point.
+_left: dict[tuple[int, int, int], Callable[[], None]] = {}
+
+
+def detach_left() -> None:
+    """Detach what could not be detached before, because there was no file descriptor for it."""
+    for detach in list(_left.values()):
+        detach()
+
+
+def _now_or_later(place: tuple[int, int, int], detach: Callable[[], None]) -> None:
+    """Detach now, or else by :func:`detach_left`: what a caller does next to a removed port has to go on."""
+    try:
+        detach()
+    except OSError as error:
+        if place not in _left:
+            log.warning("interface %d: a filter cannot be removed yet: %s", place[1], error)
+        _left[place] = partial(_now_or_later, place, detach)
+    else:
+        _left.pop(place, None)
+
+
+def _check_descriptors(result: int) -> None:
+    """Whatever else prevents that something is removed, it is not there: that is no error."""
+    if result != 0 and error_code(result) in (errno.EMFILE, errno.ENFILE):
+        raise OSError(error_code(result), os.strerror(error_code(result)))
 
 
 class _TcHook(ctypes.Structure):
@@ -126,6 +157,7 @@ class TcFilter:
                 self.remove_clsact(ifindex)
             raise error
         self._attached[ifindex] = _Attached(program_fd, point, self.attached_program(ifindex, point))
+        _left.pop(self.place(ifindex, point), None)
         return created
 
     def _create_clsact(self, ifindex: int, hook: _TcHook) -> bool:
@@ -171,20 +203,30 @@ class TcFilter:
         return int(opts.prog_id) if found else 0
 
     def detach(self, ifindex: int, point: int = EGRESS) -> None:
-        """Detach. An interface that was deleted has lost its filter already, which is no error."""
-        other = self._other(ifindex, point)
+        """Detach, or else :func:`detach_left` does. An interface that was deleted has lost its filter, which
+        is no error.
+        """
+        _now_or_later(self.place(ifindex, point), lambda: self.detach_now(ifindex, point))
+
+    def place(self, ifindex: int, point: int) -> tuple[int, int, int]:
+        """The place of the filter."""
+        return self._priority, ifindex, point
+
+    def detach_now(self, ifindex: int, point: int = EGRESS) -> None:
+        """As :meth:`detach`. Raises OSError if there is no file descriptor for it."""
+        if not self._other(ifindex, point):
+            hook, opts = self._hook(ifindex, point), self._opts()
+            result = self._lib.bpf_tc_detach(ctypes.byref(hook), ctypes.byref(opts))
+            clear_log()
+            _check_descriptors(result)
         self._attached.pop(ifindex, None)
-        if other:
-            return
-        hook, opts = self._hook(ifindex, point), self._opts()
-        self._lib.bpf_tc_detach(ctypes.byref(hook), ctypes.byref(opts))
-        clear_log()
 
     def remove_clsact(self, ifindex: int) -> None:
-        """Remove the clsact qdisc with all that is on it."""
+        """Remove the clsact qdisc with all that is on it. Raises as :meth:`detach_now`."""
         hook = self._hook(ifindex, INGRESS | EGRESS)
-        self._lib.bpf_tc_hook_destroy(ctypes.byref(hook))
+        result = self._lib.bpf_tc_hook_destroy(ctypes.byref(hook))
         clear_log()
+        _check_descriptors(result)
 
 
 class OwnFilter:
@@ -264,13 +306,18 @@ class OwnFilter:
         return lost
 
     def detach(self, ifindex: int) -> None:
-        """Detach, and remove the clsact qdisc if it is ours and no filter is left on it."""
-        _, point = self._attached.pop(ifindex, (0, EGRESS))
-        self.filter.detach(ifindex, point)
+        """Detach, and remove the clsact qdisc if it is ours and no filter is left on it; or else
+        :func:`detach_left` does.
+        """
         link = self._links.pop(ifindex, None)
         if link is not None:
             link.close()
-        if ifindex in self._own_clsact:
-            self._own_clsact.discard(ifindex)
-            if not has_filters(ifindex):
-                self.filter.remove_clsact(ifindex)
+        _, point = self._attached.get(ifindex, (0, EGRESS))
+        _now_or_later(self.filter.place(ifindex, point), lambda: self._detach_now(ifindex, point))
+
+    def _detach_now(self, ifindex: int, point: int) -> None:
+        self.filter.detach_now(ifindex, point)
+        if ifindex in self._own_clsact and not has_filters(ifindex):
+            self.filter.remove_clsact(ifindex)
+        self._own_clsact.discard(ifindex)
+        self._attached.pop(ifindex, None)

@@ -8,7 +8,7 @@ agents, which report queues and enforce windows. Nothing is decided here: this m
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -19,7 +19,7 @@ from ryu.lib import hub
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.apps import cluster, garbage, settings
-from fairq_ryu.apps.jobs import Job, every, start
+from fairq_ryu.apps.jobs import Job, every, poll, start
 from fairq_ryu.control.agents.agent_copies import AgentCopies
 from fairq_ryu.control.arrivals import agent_messages, bridge_connections, gone_switches
 from fairq_ryu.control.arrivals.agent_messages import AgentMessages
@@ -136,7 +136,7 @@ class Controller(app_manager.RyuApp):
             self.traffic,
             self.rerouting,
             self.bridges,
-            lambda link: hub.spawn(polling.run, link),
+            lambda link: hub.spawn(poll, polling.run, link, self.counts.faults),
             log,
             limited.warning,
         )
@@ -188,10 +188,15 @@ class Controller(app_manager.RyuApp):
         setup.register(wsgi, config, state, self.streams, *controls, metrics, token, self.owners)
         garbage.configure()
         self._garbage = garbage.FullCollections()
-        workers = [self.admission.run, self.tracker.run, self.records.run, self.rerouting.run]
+        workers: dict[str, Callable[[], object]] = {
+            "held SYNs": self.admission.run,
+            "copies": self.tracker.run,
+            "flow records": self.records.run,
+            "routes": self.rerouting.run,
+        }
         if self.owners is not None:
-            workers.append(self.owners.run)
-        start(self._jobs(), workers)
+            workers["ownership"] = self.owners.run
+        start(self._jobs(), workers, self.counts.faults)
 
     # Time
 

@@ -50,7 +50,8 @@ def change(
     method, body = "DELETE", None
     if words is not None:
         method, body = "PUT", json.dumps(fields(words)).encode()
-    answer = client.ask(url, method, path, body, token=client.read_token(token_file), usage=_USAGE)
+    token, timeout = client.read_token(token_file), client.CHANGE_TIMEOUT
+    answer = client.ask(url, method, path, body, token=token, usage=_USAGE, timeout=timeout)
     if json_output:
         print(json.dumps(answer))
         return 0

@@ -27,8 +27,8 @@ def main(
     """
     body = json.dumps({name: value for name, value in fields.items() if value is not None}).encode()
     token = client.read_token(token_file)
-    usage = f"see fairq {operation} --help"
-    answer = client.ask(url, "POST", f"/v1/{operation}", body, token=token, usage=usage)
+    usage, timeout = f"see fairq {operation} --help", client.CHANGE_TIMEOUT
+    answer = client.ask(url, "POST", f"/v1/{operation}", body, token=token, usage=usage, timeout=timeout)
     if json_output:
         print(json.dumps(answer))
         return 0

@@ -183,6 +183,8 @@ def _health_table(answer: Answer) -> RenderableType:
 def _health_cell(name: str, value: Any) -> str:
     if name == "agents_missing":
         return " ".join(place(dpid, None) for dpid in value) or "-"
+    if name == "failing":
+        return field_text(name, ", ".join(value) or None)
     return field_text(name, value)
 
 

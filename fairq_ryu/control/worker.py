@@ -29,7 +29,9 @@ class Worker:
             self._woken.set()
 
     def run(self) -> None:
-        """The greenlet; it does not return."""
+        """The greenlet; it does not return. Raises what the work raises; then the rest of the work is done
+        after another call of this.
+        """
         rested = 0.0  # the earliest time of the next call
         while True:
             self._woken.wait()
@@ -38,6 +40,10 @@ class Worker:
                 hub.sleep(pause)
             self._woken.clear()
             began = time.monotonic()
-            self._work()
+            try:
+                self._work()
+            except Exception:
+                self._woken.set()
+                raise
             ended = time.monotonic()
             rested = ended + min(self._longest, self._rest * (ended - began))

@@ -101,6 +101,12 @@ HEALTH = (
     ),
     Family("fairq_malformed_messages_total", "counter", "Messages from agents that could not be decoded."),
     Family(
+        "fairq_faults_total",
+        "counter",
+        "Unexpected faults of the controller, by the part of it that failed and went on; its log has them.",
+        ("part",),
+    ),
+    Family(
         "fairq_events_total",
         "counter",
         "Events, by kind as in /v1/events; for loss, the number of dropped packets.",
@@ -139,6 +145,7 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_policy_failures_total": [((), engine.failures + windows.queue_laws.failures)],
         "fairq_refused_messages_total": [((by,), count) for by, count in counts.refused.items()],
         "fairq_malformed_messages_total": [((), counts.malformed)],
+        "fairq_faults_total": [((part,), count) for part, count in sorted(counts.faults.counts.items())],
         "fairq_events_total": [((str(kind),), n) for kind, n in state.history.occurred.items()],
         "fairq_event_streams": [((), state.open_streams())],
     }

@@ -26,8 +26,10 @@ SCOPE = "Fairq-Scope"
 OWN, ELSEWHERE = "controller", "elsewhere"
 """Values of the header: of a request, that it is for one controller; of a reply, that this one does not know
 the bridge or the port."""
-# A controller that is alive answers within this, seconds.
+# A controller that is alive accepts a connection, and answers a question, within this, seconds.
 _TIMEOUT = 3.0
+# A change may wait for an agent and for the database first.
+_CHANGE_TIMEOUT = 10.0
 _MOST_BYTES = 64 << 20
 
 Rows = list[dict[str, Any]]
@@ -53,6 +55,10 @@ class Said(NamedTuple):
     status: int
     body: bytes
     elsewhere: bool
+
+
+class Unanswered(OSError):
+    """The request was sent, and may have been carried out."""
 
 
 class Peers:
@@ -93,7 +99,7 @@ class Peers:
 
     def pass_on(self, environ: Mapping[str, Any], body: bytes | None, refused: RequestRefused) -> Reply:
         """Let the controller carry out a change that knows the bridge or port. Raises ``refused`` if none
-        does.
+        does; after one that has not answered nobody else is asked.
         """
         target = quote(environ.get("PATH_INFO", ""))
         headers = {"Authorization": environ.get("HTTP_AUTHORIZATION", "")}
@@ -104,7 +110,13 @@ class Peers:
             try:
                 if peer.silent:
                     raise OSError("it is silent")
-                said = request(peer.rest, environ["REQUEST_METHOD"], target, headers, body)
+                said = request(peer.rest, environ["REQUEST_METHOD"], target, headers, body, _CHANGE_TIMEOUT)
+            except Unanswered as error:
+                raise RequestRefused(
+                    HTTPStatus.GATEWAY_TIMEOUT,
+                    f"controller {peer.name} was asked, and has not answered ({error}): the change may be "
+                    "carried out or not; see what is so now, and ask again",
+                ) from None
             except (OSError, http.client.HTTPException) as error:
                 missing.append(f"{peer.name} ({error})")
                 continue
@@ -118,15 +130,27 @@ class Peers:
 
 
 def request(
-    address: str, method: str, target: str, headers: Mapping[str, str], body: bytes | None = None
+    address: str,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+    timeout: float = _TIMEOUT,
 ) -> Said:
-    """One request to a controller, for its own bridges. Raises OSError or HTTPException."""
+    """One request to a controller, for its own bridges; ``timeout``: for its answer, seconds. Raises OSError
+    or HTTPException; :class:`Unanswered`, if the controller may have the request.
+    """
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_TIMEOUT)
     try:
-        connection.request(method, target, body, {**headers, SCOPE: OWN})
-        answer = connection.getresponse()
-        data = answer.read(_MOST_BYTES)
+        connection.connect()
+        connection.sock.settimeout(timeout)
+        try:
+            connection.request(method, target, body, {**headers, SCOPE: OWN})
+            answer = connection.getresponse()
+            data = answer.read(_MOST_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unanswered(str(error) or type(error).__name__) from error
         return Said(answer.status, data, answer.headers.get(SCOPE) == ELSEWHERE)
     finally:
         connection.close()

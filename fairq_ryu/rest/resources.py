@@ -117,16 +117,18 @@ _NO_TENANT = {HTTPStatus.NOT_FOUND: "no such tenant"}
 _NO_STREAM = {HTTPStatus.TOO_MANY_REQUESTS: "too many open streams"}
 _UNCHANGED = {HTTPStatus.NOT_MODIFIED: "the file has not changed since the `ETag` in `If-None-Match`"}
 _ANY_TYPE = "*/*"
+_UNANSWERED = "the agent, or another controller that was asked, has not answered; it may have the change"
 _NO_PORTS = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "no such bridge or port",
     HTTPStatus.TOO_MANY_REQUESTS: "too many disables",
+    HTTPStatus.GATEWAY_TIMEOUT: _UNANSWERED,
 }
 _NO_FAR_QUEUE = {
     HTTPStatus.UNPROCESSABLE_ENTITY: (
         "no such far queue, bridge or port; the agent is not connected, or refuses it; the port is behind "
         "an uplink"
     ),
-    HTTPStatus.GATEWAY_TIMEOUT: "the agent has not answered; it may have the change",
+    HTTPStatus.GATEWAY_TIMEOUT: _UNANSWERED,
 }
 
 

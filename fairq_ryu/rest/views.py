@@ -68,8 +68,10 @@ class FabricView:
         for dpid in sorted(bridges | set(links)):
             ways[str(inventory.way(dpid))].append(dpid_text(dpid))
         delay = self._state.counts.loop_delay.recent(0.99)
+        failing = self._state.counts.faults.recent()
         return {
-            "status": "ok",
+            "status": "failing" if failing else "ok",
+            "failing": failing,
             "version": __version__,
             "policy": self._state.windows.engine.policy.name,
             "uptime_s": round(time.monotonic() - self._started, 3),

@@ -222,6 +222,17 @@ def give_descriptors_to_agent(site: Site, load: Load) -> None:
     site.give_descriptors(site.agent)
 
 
+def rename_port_without_descriptors(site: Site, load: Load) -> None:
+    site.use_up_descriptors(site.agent)
+    site.rename_port(site.name, "renamed")
+    site.wait(lambda: f"({site.name}): gone" in site.agent.text)
+
+
+def name_port_with_descriptors(site: Site, load: Load) -> None:
+    site.give_descriptors(site.agent)
+    site.rename_port("renamed", site.name)
+
+
 def use_up_descriptors_of_controller(site: Site, load: Load) -> None:
     site.use_up_descriptors(site.controller)
     site.knock()

@@ -246,6 +246,15 @@ FAULTS = [
         "`fairq status` has no answer meanwhile",
     ),
     Fault(
+        "port-without-descriptors",
+        "the same, and the receiver's port has another name for a while",
+        actions.rename_port_without_descriptors,
+        actions.name_port_with_descriptors,
+        STOPS,
+        OPEN,
+        "filters at a removed port are removed later",
+    ),
+    Fault(
         "descriptors-of-controller",
         "the controller cannot open another file descriptor",
         actions.use_up_descriptors_of_controller,

@@ -170,6 +170,7 @@ class Scene:
         there = {key: each for key, each in self.switches.items() if each["connected"]}
         return {
             "status": "ok",
+            "failing": [],
             "version": "0.1.0",
             "policy": self.policy,
             "uptime_s": round(time.time() - self.started, 3),

@@ -119,6 +119,7 @@ def full_controller() -> Any:
     link.queue_reply_complete(now + ROUND_TRIP)
     controller.counts.loop_delay.observe(LATE)
     controller.counts.packet_ins["tcp"] += 5
+    controller.counts.faults.counts["tick"] += 2
     controller.metrics = Metrics(controller.state)
     controller.metrics.observe_request("GET", "/v1/ports", 200, 0.003)
     return controller

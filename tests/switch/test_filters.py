@@ -5,7 +5,9 @@ that somebody removes, and programs that end the chain before the agent's.
 from __future__ import annotations
 
 import logging
+import os
 import re
+import resource
 import socket
 import time
 from collections.abc import Iterator
@@ -22,7 +24,7 @@ from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import WINDOW_PRIORITY, ProgramLimits
 from fairq_ryu.agent.rtnetlink import AttachedFilter, egress_filters, filter_qdisc
-from fairq_ryu.agent.tc import INGRESS_QDISC, NO_PLACE, TcFilter
+from fairq_ryu.agent.tc import INGRESS_QDISC, NO_PLACE, TcFilter, detach_left
 from fairq_ryu.model import Thresholds
 from tests.switch import packets
 from tests.switch.packets import Segment
@@ -363,6 +365,40 @@ def test_programs_of_others_at_tcx_are_listed(ports: dict[int, BridgePort]) -> N
         assert datapath.host.programs_before(ports[2].ifindex) == ()
         link.close()
     assert egress_chain.programs_before(lib, ports[1].ifindex) == ()
+
+
+@contextmanager
+def no_descriptors() -> Iterator[None]:
+    """This process cannot open another one."""
+    used = {int(name) for name in os.listdir("/proc/self/fd")}
+    free = next(number for number in range(len(used) + 1) if number not in used)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("added_again", [False, True])
+def test_filters_are_removed_later_where_there_is_no_descriptor(
+    ports: dict[int, BridgePort], added_again: bool
+) -> None:
+    index = ports[1].ifindex
+    with agent(ports) as datapath:
+        there = egress_filters(index)
+        with no_descriptors():
+            datapath.remove_port(1)
+            detach_left()
+        assert egress_filters(index) == there != []
+        if added_again:
+            datapath.add_port(ports[1])
+            detach_left()
+            assert egress_filters(index) == there
+            datapath.remove_port(1)
+        detach_left()
+        assert (egress_filters(index), filter_qdisc(index)) == ([], "")
+    assert filter_qdisc(ports[2].ifindex) == ""
 
 
 def test_what_netlink_tells(ports: dict[int, BridgePort]) -> None:

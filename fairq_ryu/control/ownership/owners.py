@@ -117,9 +117,9 @@ class Owners:
             self.requested(requests)
         self.database.work()
         if not self._beating and now - self._beat_at >= self.beat:
-            self._beating, self._beat_at = True, now
             me = self.member._replace(reach=self.roles.reach())
             counted = {dpid: self.load(dpid) for dpid in self._owned}
+            self._beating, self._beat_at = True, now  # behind what may raise
             loads = {dpid: load for dpid, load in counted.items() if load}
             self.database.write(rows.beat(me, loads), self._beaten)
         if changed or now - self._planned_at >= self.beat:

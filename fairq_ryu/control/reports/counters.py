@@ -10,6 +10,8 @@ from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
+from fairq_ryu.control.reports.faults import Faults
+
 DELAYS = (0.0001, 0.00025, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)
 """Bounds of histograms of delays, seconds: the control loop's interval of 2 ms is in the middle."""
 ROUND_TRIPS = (0.00025, 0.0005, 0.001, 0.002, 0.005, 0.02, 0.1, 0.5)
@@ -110,7 +112,7 @@ class Counts:
 
     ``packet_ins`` by kind (:data:`PACKET_INS`); ``loop_delay``: how much later than planned the loop that
     reads queues continued; ``refused``: messages that a ``bridge`` or an ``agent`` has refused;
-    ``malformed``: messages of agents that could not be decoded.
+    ``malformed``: messages of agents that could not be decoded; ``faults``: exceptions that nobody expected.
     """
 
     def __init__(self) -> None:
@@ -118,3 +120,4 @@ class Counts:
         self.loop_delay = Delays()
         self.refused: Counter[str] = Counter({"bridge": 0, "agent": 0})
         self.malformed = 0
+        self.faults = Faults()

@@ -3,8 +3,8 @@
 A disable or an enable is about all ports, about those of a bridge, or about one port. An enable ends every
 earlier disable on the ports that it covers, and on no others. Of the disables that are left for a port, the
 one that lasts longest counts: so a shorter disable of one port never ends one of all ports. Ports that are
-added later are covered, too; a port that is removed and added again with another number is recognized by the
-name of its interface.
+added later are covered, too. A port is recognized by the name of its interface, since it may come back with
+another number, and another port with its number; by its number only where a name is not known.
 """
 
 from __future__ import annotations
@@ -32,13 +32,19 @@ class Scope(NamedTuple):
         """Whether a port whose interface has this name is one of them."""
         if self.dpid is not None and self.dpid != key.dpid:
             return False
-        return self.port is None or self.port == key.port or bool(self.name and self.name == name)
+        return self.port is None or self._is(key.port, name)
 
     def includes(self, other: Scope) -> bool:
         """Whether all ports of ``other`` are among these."""
         if self.dpid is not None and self.dpid != other.dpid:
             return False
-        return self.port is None or self.port == other.port
+        return self.port is None or self._is(other.port, other.name)
+
+    def _is(self, port: int | None, name: str) -> bool:
+        """Whether this is the port of it. A number may be another port's by now: a name decides."""
+        if port is None or not (self.name and name):
+            return self.port == port
+        return self.name == name
 
 
 class Statement(NamedTuple):

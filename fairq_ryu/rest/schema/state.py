@@ -39,7 +39,11 @@ class Ways(Row):
 class Health(Row):
     """The health of the controller, with its version and its numbers of bridges and agents."""
 
-    status: Literal["ok"] = described("always `ok`")
+    status: Literal["ok", "failing"] = described(
+        "`failing`: a part of the controller has failed unexpectedly within the last minute, and goes on; "
+        "its log says why"
+    )
+    failing: list[str] = described("the parts that have failed")
     version: str = described("version of fairq_ryu")
     policy: str = described("policy of the ports that no pattern matches")
     uptime_s: Span = described("time since the controller started", "s")

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from fairq_ryu.agent.agent import check_joined
+from fairq_ryu.agent.agent import carry_out, check_joined
 from fairq_ryu.agent.options import parse_bridges
 from fairq_ryu.agent.ovsdb import BridgeView
 from fairq_ryu.errors import UserError
@@ -43,3 +43,15 @@ def test_joined_bridges_that_are_left_out_are_named(caplog: pytest.LogCaptureFix
         check_joined([view("s1", "s2", "s3")])
     (message,) = caplog.messages
     assert "lead to s2 and s3:" in message and message.endswith("fairq agent --bridge s1:s2:s3")
+
+
+def test_each_step_of_the_clean_up_is_carried_out_and_a_failure_is_raised():
+    done: list[str] = []
+
+    def failing() -> None:
+        done.append("failed")
+        raise OSError("no descriptor")
+
+    with pytest.raises(OSError, match="no descriptor"):
+        carry_out([lambda: done.append("a"), failing, lambda: done.append("b")])
+    assert done == ["a", "failed", "b"]

@@ -53,6 +53,33 @@ def test_a_connection_attempt_that_fails_while_the_agent_ends(monkeypatch, outco
         assert asyncio.run(main()), f"{turns} turns of the loop after the answer"
 
 
+def test_a_fault_of_the_agent_ends_one_connection_and_not_the_agent(monkeypatch, caplog):
+    """It connects again."""
+    monkeypatch.setattr(controller_connection, "_FIRST_RETRY", 0.0)
+    connected = []
+
+    async def main():
+        async def accept(_reader, writer):
+            connected.append(writer)
+            writer.write(HELLO)
+
+        listening = await asyncio.start_server(accept, "127.0.0.1", 0)
+        target = parse_target(f"tcp:127.0.0.1:{listening.sockets[0].getsockname()[1]}")
+        connection = ControllerConnection(target, None, OpenFlowServer("s1", 1, None, 4), lambda: 1 / 0)
+        task = asyncio.create_task(connection.run())
+        while len(connected) < 2 and not task.done():
+            await asyncio.sleep(0.001)
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        for writer in connected:
+            writer.close()
+        listening.close()
+
+    asyncio.run(main())
+    assert "a fault of the agent" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
 def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything():
     """A reply of 11 MB, more than may wait for a controller that does not read."""
     record = FlowRecord(KEY, 1, 0, 7, 1460, 0, 0, 0, 0)

@@ -200,6 +200,37 @@ def test_a_device_that_cannot_be_watched_is_logged_once_and_tried_again(caplog):
     assert made.unwatched == []
 
 
+@pytest.mark.parametrize("error", [BpfError("no room"), OSError(24, "Too many open files")])
+def test_a_port_that_cannot_be_watched_stops_no_others(monkeypatch, error):
+    programs, view = Devices(), BridgeView("s1", 1, "netdev", (bridge_port(1), bridge_port(2)), (), ())
+    add = programs.add_port
+
+    def failing(port: BridgePort) -> None:
+        if port.ofport == 1:
+            raise error
+        add(port)
+
+    monkeypatch.setattr(programs, "add_port", failing)
+    made = BridgePorts("s1", view, programs, Server(), lambda: None)  # type: ignore[arg-type]
+    made.update(view)
+    assert set(programs.ports) == {2} and made.unwatched == [("s1-eth1", str(error))]
+
+
+def test_controllers_are_told_that_a_port_has_gone_whatever_fails_meanwhile(monkeypatch):
+    made, programs, server = running()
+    remove = programs.remove_port
+
+    def failing(ofport: int) -> None:
+        remove(ofport)
+        raise BpfError("no")
+
+    monkeypatch.setattr(programs, "remove_port", failing)
+    with pytest.raises(BpfError):
+        made.update(far_view(1))
+    assert server.told == [(ofp.OFPPR_DELETE, "s1-eth2")]
+    assert not made.update(far_view(1))
+
+
 def far_view(*numbers: int) -> BridgeView:
     return BridgeView("s1", 1, "netdev", tuple(bridge_port(number) for number in numbers), (), ())
 

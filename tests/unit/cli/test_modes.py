@@ -9,6 +9,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
+from fairq_ryu import client
 from fairq_ryu.cli import main
 from tests.support.restsite import TOKEN, RestSite
 
@@ -72,3 +73,17 @@ def test_a_wrong_time_is_a_wrong_argument(text, capsys, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         main.main(["disable", "--for", text])
     assert ended.value.code == 2
+
+
+def test_a_change_may_take_longer_than_an_answer(monkeypatch, run):
+    waited = []
+
+    def opened(_opener, request, timeout):
+        waited.append((request.get_method(), timeout))
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr(client.urllib.request.OpenerDirector, "open", opened)
+    for command in (["disable"], ["enable"], ["far", "remove", "br1", "eth0"], ["show"]):
+        assert run(*command)[0] == 2
+    changes = [(method, client.CHANGE_TIMEOUT) for method in ("POST", "POST", "DELETE")]
+    assert waited == [*changes, ("GET", client._TIMEOUT)]

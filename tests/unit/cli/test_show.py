@@ -856,6 +856,7 @@ PATH = {
 }
 HEALTH = {
     "status": "ok",
+    "failing": [],
     "version": "0.1.0",
     "policy": "fairq",
     "uptime_s": 12.3,
@@ -903,7 +904,12 @@ def test_health(controller, lines):
     controller.say(HEALTH)
     printed = "\n".join(lines("health"))
     assert re.search(r"agents missing +a2b4c6d8e0f1", printed)
-    assert re.search(r"loop delay s +-", printed)
+    assert re.search(r"loop delay s +-", printed) and re.search(r"failing +-", printed)
+    controller.answers.clear()
+    controller.say({**HEALTH, "status": "failing", "failing": ["flow records", "tick\x1b[2J"]})
+    printed = "\n".join(lines("health"))
+    assert re.search(r"status +failing", printed) and re.search(r"failing +flow records, tick", printed)
+    assert "\x1b" not in printed
 
 
 def test_the_ways_of_switches(controller, lines):

@@ -96,3 +96,19 @@ def test_costly_work_rests_while_wakes_come_without_end(hub, monkeypatch, took, 
     busy.wake()
     run(busy)
     assert hub.slept[3:] == pytest.approx([0.01])
+
+
+def test_after_a_failure_the_rest_of_the_work_is_done_without_another_wake(hub):
+    calls: list[int] = []
+
+    def work() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise ZeroDivisionError
+
+    failing = Worker(work)
+    failing.wake()
+    with pytest.raises(ZeroDivisionError):
+        failing.run()
+    run(failing)
+    assert len(calls) == 2

@@ -63,7 +63,7 @@ def test_names_follow_the_conventions_of_prometheus():
 
 def test_labels_are_bounded_by_the_network_and_the_code(controller):
     allowed = {"dpid", "port", "name", "role", "policy", "kind", "state", "outcome", "reason", "by"}
-    allowed |= {"version", "python", "method", "path", "code", "mode", "way", "tenant"}
+    allowed |= {"version", "python", "method", "path", "code", "mode", "way", "tenant", "part"}
     for family in FAMILIES:
         assert set(family.labels) <= allowed
     body = controller.metrics.render("")[0].decode()
@@ -203,6 +203,7 @@ def test_the_numbers_of_the_controller():
     assert value(found, "fairq_policy_info", policy="rsed") == 1
     assert value(found, "fairq_packet_ins_total", kind="tcp") == 5
     assert value(found, "fairq_packet_ins_dropped_total", dpid=S1) == 11
+    assert value(found, "fairq_faults_total", part="tick") == 2
     assert value(found, "fairq_event_queue_capacity") == 128
     assert value(found, "fairq_events_total", kind="cng") == 2
     assert value(found, "fairq_events_total", kind="loss") == 7

@@ -1,13 +1,17 @@
 """Answers for the whole fabric, from those of its controllers."""
 
 from collections.abc import Iterable
+from http.client import BadStatusLine
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu import client
+from fairq_ryu.control.operations import far_control
+from fairq_ryu.control.ownership import owners
 from fairq_ryu.rest import peers as module
-from fairq_ryu.rest.peers import OWN, SCOPE, Peer, Peers, Said, rows, whole, whole_page
+from fairq_ryu.rest.peers import OWN, SCOPE, Peer, Peers, Said, Unanswered, rows, whole, whole_page
 from fairq_ryu.rest.reply import RequestRefused, encode
 from fairq_ryu.rest.tenants import joined
 
@@ -18,12 +22,13 @@ class Fabric:
     """Controllers by number, and what they answer; an exception is raised."""
 
     def __init__(self, monkeypatch, answers, silent=()):
-        self.answers, self.asked = answers, []
+        self.answers, self.asked, self.timeouts = answers, [], set()
         listed = [Peer(f"c{n}", URL.format(n), n in silent) for n in answers]
         self.peers = Peers(lambda: listed)
         monkeypatch.setattr(module, "request", self.request)
 
-    def request(self, address, method, target, headers, body=None):
+    def request(self, address, method, target, headers, body=None, timeout=None):
+        self.timeouts.add(timeout)
         number = int(address.split(":")[1].rpartition(".")[2])
         self.asked.append((number, method, target, dict(headers), body))
         found = self.answers[number]
@@ -96,6 +101,7 @@ def test_a_change_goes_to_the_one_that_knows_the_port(monkeypatch):
     assert (reply.status, reply.body) == (200, b'{"done": 1}')
     (_, *first), (_, *second) = fabric.asked
     headers = {"Authorization": "Bearer secret", "Content-Type": "application/json"}
+    assert fabric.timeouts == {module._CHANGE_TIMEOUT}
     assert first == second == ["PUT", "/v1/far-queues/a%20b/eth0", headers, b'{"rate": 1}']
 
 
@@ -111,26 +117,79 @@ def test_what_nobody_knows_is_refused_and_who_was_not_asked_is_named(monkeypatch
         fabric.peers.pass_on(environ, b"{}", refused)
 
 
-def test_the_real_request_says_its_scope(monkeypatch):
-    sent = {}
+def test_who_may_have_the_change_is_named_and_nobody_else_is_asked(monkeypatch):
+    elsewhere, done = Said(422, b"{}", True), Said(200, b"{}", False)
+    fabric = Fabric(monkeypatch, {1: elsewhere, 2: Unanswered("timed out"), 3: done})
+    environ = {"REQUEST_METHOD": "PUT", "PATH_INFO": "/v1/far-queues/br1/eth0"}
+    with pytest.raises(RequestRefused, match=r"c2 was asked, and has not answered \(timed out\)") as raised:
+        fabric.peers.pass_on(environ, b"{}", RequestRefused(422, "there is no bridge 'br1' here"))
+    assert raised.value.status == 504 and raised.value.headers == {}
+    assert [number for number, *_ in fabric.asked] == [1, 2]
 
-    class Connection:
-        def __init__(self, host, port, timeout):
-            sent["to"] = host, port
 
-        def request(self, method, target, body, headers):
-            sent["headers"] = headers
+def test_whoever_waits_for_a_change_waits_longer_than_it_may_take():
+    longest = far_control._ANSWER_S + 2 * owners._STORING
+    assert longest < module._CHANGE_TIMEOUT
+    assert module._TIMEOUT + module._CHANGE_TIMEOUT < client.CHANGE_TIMEOUT
 
-        def getresponse(self):
-            raise OSError("no answer")
 
-        def close(self):
-            sent["closed"] = True
+class Connection:
+    """In place of a connection; ``fails`` are the exceptions of its steps."""
 
-    monkeypatch.setattr(module.http.client, "HTTPConnection", Connection)
-    with pytest.raises(OSError, match="no answer"):
-        module.request("http://[fd00::1]:8080", "GET", "/v1/ports", {"A": "b"})
-    assert sent == {"to": ("fd00::1", 8080), "headers": {"A": "b", SCOPE: OWN}, "closed": True}
+    def __init__(self, fails):
+        self.fails, self.did, self.sock = fails, [], self
+
+    def __call__(self, host, port, timeout):
+        self.did.append((host, port, timeout))
+        return self
+
+    def settimeout(self, timeout):
+        self.did.append(timeout)
+
+    def connect(self):
+        self._step("connect")
+
+    def request(self, method, target, body, headers):
+        self._step("request", headers)
+
+    def getresponse(self):
+        self._step("getresponse")
+
+    def close(self):
+        self._step("close")
+
+    def _step(self, *step):
+        self.did.append(step)
+        if step[0] in self.fails:
+            raise self.fails[step[0]]
+
+
+@pytest.mark.parametrize(
+    ("step", "error", "kind", "words"),
+    [
+        ("connect", TimeoutError("timed out"), TimeoutError, "timed out"),
+        ("connect", ConnectionRefusedError("refused"), ConnectionRefusedError, "refused"),
+        ("request", ConnectionResetError("reset"), Unanswered, "reset"),
+        ("getresponse", TimeoutError("timed out"), Unanswered, "timed out"),
+        ("getresponse", BadStatusLine("?"), Unanswered, r"\?"),
+        ("getresponse", TimeoutError(), Unanswered, "TimeoutError"),
+    ],
+)
+def test_the_real_request_says_its_scope_and_whether_it_was_sent(monkeypatch, step, error, kind, words):
+    connection = Connection({step: error})
+    monkeypatch.setattr(module.http.client, "HTTPConnection", connection)
+    with pytest.raises(OSError, match=words) as raised:
+        module.request("http://[fd00::1]:8080", "GET", "/v1/ports", {"A": "b"}, timeout=7.0)
+    assert type(raised.value) is kind
+    all_steps = [
+        ("fd00::1", 8080, module._TIMEOUT),
+        ("connect",),
+        7.0,
+        ("request", {"A": "b", SCOPE: OWN}),
+        ("getresponse",),
+    ]
+    failed = next(at for at, each in enumerate(all_steps) if isinstance(each, tuple) and each[0] == step)
+    assert connection.did == [*all_steps[: failed + 1], ("close",)]
 
 
 def test_a_tenant_has_what_it_has_at_all_controllers():

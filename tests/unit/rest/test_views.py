@@ -13,6 +13,14 @@ from tests.support.site import CLIENT_MAC, SERVER_MAC, Site
 SYN, SYN_ACK = segment(KEY, "S"), segment(BACK, "SA")
 
 
+def test_parts_that_have_just_failed_are_the_state_of_the_controller():
+    state = of(Site()).state
+    view = FabricView(state)
+    assert (view.health()["status"], view.health()["failing"]) == ("ok", [])
+    state.counts.faults.add("tick", ZeroDivisionError())
+    assert (view.health()["status"], view.health()["failing"]) == ("failing", ["tick"])
+
+
 def test_hosts_are_listed_beside_switches():
     site = Site()
     site.fabric.hosts.seen(SERVER_MAC, PortKey(1, 2), "10.0.0.2")

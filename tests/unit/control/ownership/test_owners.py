@@ -132,6 +132,19 @@ def test_a_switch_is_claimed_fenced_used_and_given_up(site):
     assert agent.sent[-1].role == ofp.OFPCR_ROLE_SLAVE and agent.sent[-1].generation_id == 2
 
 
+def test_beats_go_on_after_a_fault_between_two(site):
+    agent = site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.confirm(agent)
+    before, load = site.rows.members[ME.id].beat, site.owners.load
+    site.owners.load = lambda _: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        site.run(1)
+    site.owners.load = load
+    site.run(3)
+    assert site.rows.members[ME.id].beat == before + 3
+
+
 def test_a_connection_that_ends_is_lost_but_its_bridge_is_not_dropped(site):
     agent = site.connect(oxm.agent_dpid(5))
     site.run(MISSES + 6)

@@ -41,6 +41,29 @@ def test_a_port_that_comes_back_with_another_number_is_known_by_its_name():
     assert unnamed.until(PortKey(1, 8), "") is None
 
 
+def test_another_port_with_the_number_of_a_disabled_one_is_not_disabled_and_enables_only_itself():
+    disables = Disables()
+    disables.disable(PORT)
+    moved, other = PortKey(1, 7), HERE
+    assert disables.until(other, "tap99") is None
+    disables.enable(Scope(*other, "tap99"))
+    assert disables.until(moved, "tap3") == math.inf
+    disables.enable(Scope(*moved, "tap3"))
+    assert not disables
+
+
+@pytest.mark.parametrize("names", [("", "tap3"), ("tap3", ""), ("", "")])
+def test_the_number_decides_where_a_name_is_not_known(names):
+    disabled, now = names
+    disables = Disables()
+    disables.disable(Scope(*HERE, disabled))
+    assert disables.until(HERE, now) == math.inf and disables.until(BESIDE, now) is None
+    disables.enable(Scope(*BESIDE, now and "tap4"))
+    assert disables.until(HERE, now) == math.inf
+    disables.enable(Scope(*HERE, now))
+    assert not disables
+
+
 @pytest.mark.parametrize("order", [(ALL, PORT), (PORT, ALL)])
 def test_the_longer_of_two_disables_counts(order):
     disables = Disables()
