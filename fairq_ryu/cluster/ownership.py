@@ -11,7 +11,8 @@ database accepts one claim: a claim names the generation that it replaces.
 controller is dead when its beat has not changed during the last :data:`MISSES` beats of one's own that the
 database has confirmed. No clocks are compared, so none needs to be right; and when the database stops,
 everybody's beats stop, and nobody is dead. After a pause of one's own, or of the database, counting starts
-anew.
+anew, but once only until the other beats again: where every beat is late because the database is slow, one
+that is silent is dead all the same, after twice as many beats at most.
 
 *Who may own.* Of the living controllers, those with the most connections to the bridge and its agent.
 
@@ -31,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fairq_ryu.cluster.view import TO_BRIDGE, Bridge, Claim, View
 
@@ -46,6 +48,16 @@ _EVEN = 0.1
 Unit = tuple[int, ...]
 
 
+class _Since(NamedTuple):
+    """Own beats are counted from ``beat``; ``anew``: already once more, after a pause."""
+
+    beat: int
+    anew: bool = False
+
+    def after_pause(self, beat: int) -> _Since:
+        return self if self.anew else _Since(beat, True)
+
+
 @dataclass(slots=True)
 class Ownership:
     """The claims of one controller. ``apart``: every bridge may have an owner of its own; ``pause``: seconds
@@ -58,8 +70,8 @@ class Ownership:
     _first: int | None = field(default=None, init=False)
     _beat: int = field(default=0, init=False)
     _beat_at: float = field(default=0.0, init=False)
-    _heard: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # its beat, at which of ours
-    _unfit: dict[Unit, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _heard: dict[str, tuple[int, _Since]] = field(default_factory=dict, init=False)  # its beat
+    _unfit: dict[Unit, _Since] = field(default_factory=dict, init=False)
     _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
     _ahead: dict[int, int] = field(default_factory=dict, init=False)
     _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
@@ -79,7 +91,7 @@ class Ownership:
 
     def silent(self, beats: int) -> list[str]:
         """The controllers that have been silent for so many own beats."""
-        return [name for name, (_, at) in self._heard.items() if self._beat - at >= beats]
+        return [name for name, (_, since) in self._heard.items() if self._beat - since.beat >= beats]
 
     def plan(self, view: View, now: float) -> list[Claim]:
         """What to claim now. ``now`` is in seconds of a clock of this controller's own."""
@@ -102,22 +114,23 @@ class Ownership:
         """Count beats; find out who is alive."""
         beat = view.members[self.me].beat
         if self._first is None or beat < self._beat:
-            self._first = beat
+            self._first = self._beat = beat
+            self._beat_at = now
             self._heard.clear()
-        if beat != self._beat and now - self._beat_at > self.pause:
-            self._heard.clear()
-        if not self._heard:
             self._unfit.clear()
-        if beat != self._beat or not self._heard:
+        if beat != self._beat:
+            if now - self._beat_at > self.pause:
+                heard = self._heard.items()
+                self._heard = {name: (last, since.after_pause(beat)) for name, (last, since) in heard}
+                self._unfit = {unit: since.after_pause(beat) for unit, since in self._unfit.items()}
             self._beat, self._beat_at = beat, now
         for name in self._heard.keys() - view.members.keys():
             del self._heard[name]
         for name, member in view.members.items():
-            heard = self._heard.get(name)
-            if heard is None or heard[0] != member.beat:
-                self._heard[name] = member.beat, beat
-        silent = {name for name, (_, at) in self._heard.items() if beat - at >= MISSES}
-        live = frozenset(view.members.keys() - silent | {self.me})
+            if name not in self._heard or self._heard[name][0] != member.beat:
+                self._heard[name] = member.beat, _Since(beat)
+        silent = self.silent(MISSES)
+        live = frozenset(view.members.keys() - set(silent) | {self.me})
         if live != self._live:
             self._live, self._changed_at = live, now
 
@@ -196,7 +209,7 @@ class Ownership:
         if owner in able:
             self._unfit.pop(unit, None)
             return False
-        return self._beat - self._unfit.setdefault(unit, self._beat) >= MISSES
+        return self._beat - self._unfit.setdefault(unit, _Since(self._beat)).beat >= MISSES
 
     def _balancing(self, view: View) -> list[int]:
         """The unit that this controller takes for balance."""

@@ -33,6 +33,8 @@ _TICK = 0.05
 _STORING = 3.0
 # After so many times as many beats as make a controller dead, its row is removed.
 _FORGET = 60
+# What is logged about a slow database, once in this many seconds.
+_WARNING_INTERVAL = 60.0
 
 
 def process_id(name: str) -> str:
@@ -61,6 +63,7 @@ class Owners:
     view: View = field(default_factory=View, init=False)
     _beat_at: float = field(default=float("-inf"), init=False)
     _planned_at: float = field(default=float("-inf"), init=False)
+    _warned_at: float = field(default=float("-inf"), init=False)
     _beating: bool = field(default=False, init=False)
     _claiming: bool = field(default=False, init=False)
 
@@ -116,6 +119,7 @@ class Owners:
         if requests:
             self.requested(requests)
         self.database.work()
+        self._note_slowness(now)
         if not self._beating and now - self._beat_at >= self.beat:
             self._beating, self._beat_at = True, now
             me = self.member._replace(reach=self.roles.reach())
@@ -144,6 +148,16 @@ class Owners:
         if not found or (not found[0] and not (expected and self.database.connected)):
             return None
         return found[0]
+
+    def _note_slowness(self, now: float) -> None:
+        waited = now - self._beat_at
+        if self._beating and waited > self.ownership.pause and now - self._warned_at >= _WARNING_INTERVAL:
+            self._warned_at = now
+            self.log.warning(
+                "cluster: the database has not confirmed a beat for %.1f s: while it is so slow, a dead "
+                "controller is replaced later than within a lease (logged once a minute)",
+                waited,
+            )
 
     def _beaten(self, _: bool) -> None:
         self._beating = False

@@ -110,6 +110,44 @@ def test_after_a_pause_of_its_own_counting_starts_anew():
     assert own.plan([other], mine=(1,), moves=False, b1=("b", 7, 1)) == [Claim(1, 7, 8)]
 
 
+def test_where_every_beat_is_late_a_silent_owner_is_dead_nevertheless():
+    own = Ownerships()
+    own.ownership.pause = 0.6
+    other = member("b", reach=(1,))._replace(beat=99)
+    late = {"mine": (1,), "moves": False, "seconds": 0.8, "b1": ("b", 7, 1)}
+    # The second beat is late for the first time; from it on they count, however late they are.
+    assert own.plan([other], beats=1 + MISSES, **late) == []
+    assert own.plan([other], **late) == [Claim(1, 7, 8)]
+    assert own.ownership.silent(60 * MISSES) == []
+    own.plan([other], beats=59 * MISSES, **late)
+    assert own.ownership.silent(60 * MISSES) == ["b"]
+
+
+def test_where_every_beat_is_late_an_owner_without_the_switch_is_replaced_nevertheless():
+    own = Ownerships()
+    own.ownership.pause = 0.6
+    late = {"mine": (1,), "seconds": 0.8, "b1": ("b", 7, 1)}
+    # The third beat is the first with a plan, the fourth late for the first time.
+    assert own.plan([member("b")], beats=3 + MISSES, **late) == []
+    assert own.plan([member("b")], **late) == [Claim(1, 7, 8)]
+
+
+@given(st.lists(st.floats(0.2, 10.0), min_size=2 * MISSES, max_size=2 * MISSES))
+def test_a_silent_owner_is_dead_after_twice_as_many_beats_whatever_their_intervals(intervals):
+    own = Ownerships()
+    own.ownership.pause = 0.6
+    other = member("b", reach=(1,))
+    for seconds in (0.2, 0.8, 0.2):  # it beats, and counting began anew before
+        own.plan([other], mine=(1,), seconds=seconds, b1=("b", 7, 1))
+    other = other._replace(beat=99)
+    own.plan([other], mine=(1,), moves=False, b1=("b", 7, 1))
+    found = [
+        own.plan([other], mine=(1,), moves=False, seconds=seconds, b1=("b", 7, 1)) for seconds in intervals
+    ]
+    assert found[-1] == [Claim(1, 7, 8)]
+    assert not any(found[: MISSES - 1])
+
+
 def test_an_owner_whose_process_has_no_row_is_dead_at_once():
     own = Ownerships()
     assert own.plan([], mine=(1,), beats=3, b1=("a/before", 7, 1)) == [Claim(1, 7, 8)]

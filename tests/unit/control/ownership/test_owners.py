@@ -19,11 +19,11 @@ LEASE = 2.0
 
 
 class Rows:
-    """The database: transactions are carried out at once, unless it is ``down``."""
+    """The database: transactions are carried out at once, unless it is ``down``; if it is ``slow``, not yet."""
 
     def __init__(self):
         self.members, self.bridges, self.texts = {}, {}, {}
-        self.down, self.changed = False, False
+        self.down, self.slow, self.changed = False, False, False
         self.connected = True
 
     def step(self):
@@ -41,6 +41,8 @@ class Rows:
         return found
 
     def write(self, change, over=lambda _: None, seconds=0.0):
+        if self.slow:
+            return
         if not self.down:
             change()
             self.changed = True
@@ -156,6 +158,17 @@ def test_the_dead_are_removed_after_a_while(site):
     assert "b/1" in site.rows.members
     site.run(MISSES)
     assert "b/1" not in site.rows.members
+
+
+def test_a_slow_database_is_named_once_a_minute(site, caplog):
+    site.run(MISSES)
+    site.rows.slow = True
+    with caplog.at_level(logging.WARNING):
+        site.run(1 + 3 - 1)  # a beat waits for less than three beats
+        assert caplog.text == ""
+        site.run(int(61 / site.owners.beat))
+    assert caplog.text.count("the database has not confirmed a beat for 0.6 s") == 1
+    assert len(caplog.records) == 2
 
 
 def test_other_settings_are_named_once(site, caplog):
