@@ -90,6 +90,8 @@ class Database:
         reconnect = self._idl._session.reconnect
         reconnect.min_backoff, reconnect.max_backoff = _RETRY, _LAST_RETRY
         self._remote, self._log = remote, log
+        self.refused = False
+        """Whether the server has refused the transaction that was over last: it would do so again."""
         self._queue: deque[_Waiting] = deque()
         self._running: tuple[_Waiting, Any] | None = None
         self._requests: dict[tuple[str, str], str | None] = {}
@@ -180,7 +182,8 @@ class Database:
                 transaction.abort()
             self._running = None
             done = status in (ovs.db.idl.Transaction.SUCCESS, ovs.db.idl.Transaction.UNCHANGED)
-            if status == ovs.db.idl.Transaction.ERROR:
+            self.refused = status == ovs.db.idl.Transaction.ERROR
+            if self.refused:
                 self._log.debug("cluster: a transaction was refused: %s", transaction.get_error())
             if not done and now < waiting.until:
                 self._queue.appendleft(waiting)
@@ -188,6 +191,7 @@ class Database:
             waiting.over(done)
 
     def _begin(self, waiting: _Waiting, now: float) -> None:
+        self.refused = False
         if not self.connected:
             waiting.over(False)
             return

@@ -40,6 +40,10 @@ MISSES = 6
 """Own beats without a beat of another until that one is dead."""
 SETTLE = 3.0
 """Seconds without a change of owners or controllers before a unit moves for balance."""
+LATEST = 1 << 62
+"""The first generation in which no switch is believed: owners never change so often, and the database can
+count on from each one before it.
+"""
 # Own beats before the first claim: controllers that start together see each other by then.
 _FIRST = 2
 # Loads are even if the least is smaller than the largest by no more than this part of it.
@@ -83,11 +87,18 @@ class Ownership:
         """The controllers that were alive when this was last planned."""
         return self._live
 
-    def ahead(self, dpid: int, generation: int) -> None:
+    def ahead(self, dpid: int, generation: int) -> bool:
         """A switch has seen a later generation than the database, which may have been made anew: the next
-        claim is later still.
+        claim is later still. Returns whether this is believed.
         """
+        if generation >= LATEST:
+            return False
         self._ahead[dpid] = max(generation, self._ahead.get(dpid, 0))
+        return True
+
+    def gone(self, dpid: int) -> None:
+        """There is no connection to a bridge or its agent any more. The next one says again what it has seen."""
+        self._ahead.pop(dpid, None)
 
     def silent(self, beats: int) -> list[str]:
         """The controllers that have been silent for so many own beats."""

@@ -108,6 +108,16 @@ def test_of_two_claims_of_one_generation_one_is_accepted(server):
     assert (2 in b.database.view().bridges) == (b.database.view().bridges[1].owner == "b")
 
 
+def test_a_generation_that_is_no_integer_of_the_database_is_refused(server):
+    a = Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 2**63 - 1)], "a")) and not a.database.refused
+    assert not a.write(rows.claim([Claim(1, 2**63 - 1, 2**63), Claim(2, None, 1)], "b"), seconds=0)
+    assert a.database.refused
+    assert not a.write(rows.claim([Claim(1, 3, 4)], "b"), seconds=0)  # somebody was faster
+    assert not a.database.refused
+    assert a.database.view().bridges == {1: Bridge("a", 2**63 - 1)}
+
+
 def test_requests_are_stored_together_and_only_as_expected(server):
     a, b = Client(server.remote), Client(server.remote)
     assert a.write(rows.put({("policy", ""): '"sed"', ("tenant", "x"): "1"}, {}))

@@ -19,6 +19,7 @@ from typing import Any
 
 from ryu.lib import hub
 
+from fairq_ryu.channel import oxm
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
 from fairq_ryu.cluster.ownership import MISSES, Ownership
@@ -33,7 +34,7 @@ _TICK = 0.05
 _STORING = 3.0
 # After so many times as many beats as make a controller dead, its row is removed.
 _FORGET = 60
-# What is logged about a slow database, once in this many seconds.
+# What is logged about a slow database or a switch that is not believed, once in this many seconds.
 _WARNING_INTERVAL = 60.0
 
 
@@ -64,8 +65,10 @@ class Owners:
     _beat_at: float = field(default=float("-inf"), init=False)
     _planned_at: float = field(default=float("-inf"), init=False)
     _warned_at: float = field(default=float("-inf"), init=False)
+    _disbelieved_at: float = field(default=float("-inf"), init=False)
     _beating: bool = field(default=False, init=False)
-    _claiming: bool = field(default=False, init=False)
+    _claiming: int = field(default=0, init=False)  # transactions
+    _singly: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
@@ -73,7 +76,7 @@ class Owners:
         # roles, queues and records take the rest of the lease.
         self.beat = 0.7 * self.lease / (MISSES + 1)
         self.ownership = Ownership(self.member.id, self.apart, 3 * self.beat)
-        self.roles = Roles(self.gained, self.lost, self.ownership.ahead)
+        self.roles = Roles(self.gained, self.lost, self._ahead)
         self._live: frozenset[str] = frozenset()
         self._owned: dict[int, int] = {}
         self._told: set[str] = set()
@@ -87,6 +90,9 @@ class Owners:
     def disconnected(self, datapath: Any) -> None:
         """The connection of a switch has ended."""
         self.roles.disconnected(datapath)
+        dpid = oxm.bridge_dpid(datapath.id)
+        if not self.roles.reaches(dpid):
+            self.ownership.gone(dpid)
 
     def role_reply(self, message: Any) -> None:
         """A switch has told our role."""
@@ -97,6 +103,18 @@ class Owners:
         answer = self.roles.refused(message)
         Sender.send(answer or [])
         return answer is not None
+
+    def _ahead(self, dpid: int, generation: int) -> None:
+        now = time.monotonic()
+        if self.ownership.ahead(dpid, generation) or now - self._disbelieved_at < _WARNING_INTERVAL:
+            return
+        self._disbelieved_at = now
+        self.log.warning(
+            "bridge %s: it says that an owner had generation %d, which is not believed: the bridge is not "
+            "governed (logged once a minute, of one bridge)",
+            dpid_text(dpid),
+            generation,
+        )
 
     # The database
 
@@ -165,13 +183,18 @@ class Owners:
     def _claim(self, now: float) -> None:
         claims = self.ownership.plan(self.view, now)
         self._note_live()
-        if claims and not self._claiming:
-            self._claiming = True
-            self.database.write(rows.claim(claims, self.member.id), self._claimed)
+        if not claims or self._claiming:
+            return
+        together = [[each] for each in claims] if self._singly else [claims]
+        self._claiming, self._singly = len(together), False
+        for each in together:
+            self.database.write(rows.claim(each, self.member.id), self._claimed)
 
     def _claimed(self, _: bool) -> None:
-        # What has become of it is in the rows.
-        self._claiming = False
+        # What has become of it is in the rows. If the server has refused it, it will for ever, and all others
+        # of the same transaction as well: the next time each bridge has one of its own.
+        self._claiming -= 1
+        self._singly = self._singly or self.database.refused
 
     def _decided(self) -> None:
         owned = self.view.owned(self.member.id)

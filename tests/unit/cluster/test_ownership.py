@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.cluster.ownership import MISSES, SETTLE, Ownership
+from fairq_ryu.cluster.ownership import LATEST, MISSES, SETTLE, Ownership
 from fairq_ryu.cluster.view import TO_AGENT, TO_BRIDGE, Bridge, Claim, Member, View
 
 BOTH = TO_BRIDGE | TO_AGENT
@@ -229,6 +229,23 @@ def test_a_switch_that_knows_a_later_generation_is_claimed_with_one_later_still(
     own.ownership.ahead(1, 57)
     assert own.plan([], mine=(1,), b1=("a", 1, 1)) == [Claim(1, 1, 58)]
     assert own.plan([], mine=(1,), b1=("a", 58, 1)) == []
+
+
+def test_a_switch_that_has_gone_is_not_claimed_for_what_it_said():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=3, b1=("a", 1, 1))
+    assert own.ownership.ahead(1, 57)
+    own.ownership.gone(1)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == []
+
+
+def test_a_generation_that_no_owner_can_have_had_is_not_believed():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=3, b1=("a", 1, 1))
+    assert not own.ownership.ahead(1, LATEST)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == []
+    assert own.ownership.ahead(1, LATEST - 1)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == [Claim(1, 1, LATEST)]
 
 
 loads = st.lists(st.integers(1, 50), min_size=1, max_size=12)

@@ -16,15 +16,18 @@ from tests.support.fakes import FakeSwitch
 
 ME = Member("a/1", "a", "http://10.0.0.1:8080", "same")
 LEASE = 2.0
+# The last integer of OVSDB.
+LAST = 2**63 - 1
+REFUSED = object()
 
 
 class Rows:
-    """The database: transactions are carried out at once, unless it is ``down``; if it is ``slow``, not yet."""
+    """The database: transactions are carried out at once, unless it is ``down``; while ``slow``, not at all."""
 
     def __init__(self):
         self.members, self.bridges, self.texts = {}, {}, {}
         self.down, self.slow, self.changed = False, False, False
-        self.connected = True
+        self.connected, self.refused = True, False
 
     def step(self):
         changed, self.changed = self.changed, False
@@ -43,10 +46,11 @@ class Rows:
     def write(self, change, over=lambda _: None, seconds=0.0):
         if self.slow:
             return
+        self.refused = False
         if not self.down:
-            change()
+            self.refused = change() is REFUSED
             self.changed = True
-        over(not self.down)
+        over(not self.down and not self.refused)
 
 
 @pytest.fixture
@@ -85,6 +89,8 @@ class Site:
 
     def claim(self, claims, owner):
         def claim():
+            if any(each.generation > LAST for each in claims):
+                return REFUSED
             for each in claims:
                 self.rows.bridges[each.dpid] = Bridge(owner, each.generation)
 
@@ -106,6 +112,12 @@ class Site:
         switch.owned = False
         self.owners.connected(switch)
         return switch
+
+    def refuse(self, switch, generation):
+        """The switch refuses the role that was requested last, because it has seen this generation."""
+        self.owners.role_reply(
+            SimpleNamespace(datapath=switch, role=ofp.OFPCR_ROLE_EQUAL, generation_id=generation)
+        )
 
     def confirm(self, switch):
         """The switch accepts the role that was requested last."""
@@ -158,6 +170,46 @@ def test_the_dead_are_removed_after_a_while(site):
     assert "b/1" in site.rows.members
     site.run(MISSES)
     assert "b/1" not in site.rows.members
+
+
+def test_a_switch_with_a_later_generation_is_claimed_with_one_later_still_while_it_is_there(site):
+    agent = site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.refuse(agent, 57)
+    site.run(1)
+    assert site.rows.bridges[5].generation == 58
+    site.refuse(agent, 100)
+    site.owners.disconnected(agent)
+    site.run(1)
+    assert site.rows.bridges[5].generation == 58
+    # While one of its two connections is there, what the other has said counts.
+    agent = site.connect(oxm.agent_dpid(5))
+    site.connect(5)
+    site.refuse(agent, 100)
+    site.owners.disconnected(agent)
+    site.run(1)
+    assert site.rows.bridges[5].generation == 101
+
+
+def test_a_peer_that_lies_about_its_generation_does_not_keep_others_from_an_owner(site, caplog):
+    peer = site.connect(oxm.agent_dpid(666))
+    site.run(MISSES + 6)
+    site.connect(oxm.agent_dpid(5))
+    with caplog.at_level(logging.WARNING):
+        for generation in (LAST, LAST - 1, LAST):
+            site.refuse(peer, generation)
+    site.run(MISSES + 6)
+    assert site.rows.bridges == {666: Bridge("a/1", 1, 14), 5: Bridge("a/1", 1, 14)}
+    assert [each.getMessage()[:23] for each in caplog.records] == ["bridge 000000000000029a"]
+
+
+def test_a_claim_that_the_server_refuses_does_not_keep_others_from_being_carried_out(site):
+    # One that people have written, or that was made before such generations were not believed.
+    site.rows.bridges[666] = Bridge("gone", LAST)
+    for dpid in (5, 666, 7):
+        site.connect(oxm.agent_dpid(dpid))
+    site.run(MISSES + 6)
+    assert {dpid: row.owner for dpid, row in site.rows.bridges.items()} == {666: "gone", 5: "a/1", 7: "a/1"}
 
 
 def test_a_slow_database_is_named_once_a_minute(site, caplog):
