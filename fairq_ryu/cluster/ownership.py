@@ -22,6 +22,10 @@ the bridge. One that never had an owner waits for :data:`MISSES` beats, in which
 *Units.* Bridges that must have one owner are a unit and move together: all that are connected, unless they
 are governed by windows alone, because paths and loops need one view of all links.
 
+*Rows.* Generations never come again: a bridge without a row gets a later one than all whose rows were
+removed, because it may be one of them. An owner of before may still believe in the row, and its switch knows
+it.
+
 *Balance.* When nothing has changed for :data:`SETTLE` seconds and loads are not even, the controller with the
 least load takes one unit from the one with the most, if that makes the larger of both loads smaller. So
 bridges move back one at a time, and stop moving. A load that its owner has not counted yet is taken to be
@@ -77,6 +81,7 @@ class Ownership:
     _heard: dict[str, tuple[int, _Since]] = field(default_factory=dict, init=False)  # its beat
     _unfit: dict[Unit, _Since] = field(default_factory=dict, init=False)
     _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _unreached: dict[int, int] = field(default_factory=dict, init=False)  # those with rows; likewise
     _ahead: dict[int, int] = field(default_factory=dict, init=False)
     _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
     _live: frozenset[str] = field(default=frozenset(), init=False)
@@ -97,12 +102,16 @@ class Ownership:
         return True
 
     def gone(self, dpid: int) -> None:
-        """There is no connection to a bridge or its agent any more. The next one says again what it has seen."""
+        """There is no connection to a bridge or its agent any more. The next one says what it has seen."""
         self._ahead.pop(dpid, None)
 
     def silent(self, beats: int) -> list[str]:
         """The controllers that have been silent for so many own beats."""
         return [name for name, (_, since) in self._heard.items() if self._beat - since.beat >= beats]
+
+    def unreached(self, beats: int) -> list[int]:
+        """The bridges with rows that no living controller has reached for so many own beats."""
+        return sorted(dpid for dpid, since in self._unreached.items() if self._beat - since >= beats)
 
     def plan(self, view: View, now: float) -> list[Claim]:
         """What to claim now. ``now`` is in seconds of a clock of this controller's own."""
@@ -129,6 +138,7 @@ class Ownership:
             self._beat_at = now
             self._heard.clear()
             self._unfit.clear()
+            self._unreached.clear()
         if beat != self._beat:
             if now - self._beat_at > self.pause:
                 heard = self._heard.items()
@@ -153,6 +163,8 @@ class Ownership:
     def _note_reach(self, view: View) -> None:
         reached = {dpid for name in self._live for dpid in view.members[name].reach}
         self._reached = {dpid: self._reached.get(dpid, self._beat) for dpid in reached}
+        unreached = view.bridges.keys() - reached
+        self._unreached = {dpid: self._unreached.get(dpid, self._beat) for dpid in unreached}
 
     def _units(self, view: View) -> list[Unit]:
         if self.apart:
@@ -246,7 +258,8 @@ class Ownership:
     def _claim(self, view: View, dpid: int) -> Claim:
         row: Bridge | None = view.bridges.get(dpid)
         before = None if row is None else row.generation
-        return Claim(dpid, before, max(before or 0, self._ahead.get(dpid, 0)) + 1)
+        latest = view.removed if before is None else before
+        return Claim(dpid, before, max(latest, self._ahead.get(dpid, 0)) + 1)
 
 
 def _owner_of(view: View, dpid: int) -> str:

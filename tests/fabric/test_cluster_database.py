@@ -18,7 +18,7 @@ import pytest
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
 from fairq_ryu.cluster.ownership import Ownership
-from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member
+from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
 from mininet_topos.patience import patient
 from tests.support.cluster_model import Switch
 from tests.support.ovsdb import NAME, Cluster, single
@@ -116,6 +116,34 @@ def test_a_generation_that_is_no_integer_of_the_database_is_refused(server):
     assert not a.write(rows.claim([Claim(1, 3, 4)], "b"), seconds=0)  # somebody was faster
     assert not a.database.refused
     assert a.database.view().bridges == {1: Bridge("a", 2**63 - 1)}
+
+
+def test_a_row_that_was_removed_leaves_its_generation_behind(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 5), Claim(2, None, 9), Claim(3, None, 1)], "a"))
+    assert a.write(rows.remove({1: 5, 2: 8, 7: 1}))  # another has claimed 2 meanwhile, and removed 7
+    assert not a.write(rows.remove({1: 5, 2: 8}), seconds=0)
+    b.until(lambda: b.database.filled and len(b.database.view().bridges) == 2)
+    assert b.database.view() == View({}, {2: Bridge("a", 9), 3: Bridge("a", 1)}, 5)
+    assert b.write(rows.remove({3: 1}))
+    assert b.database.view() == View({}, {2: Bridge("a", 9)}, 5)
+    assert not b.write(rows.claim([Claim(1, None, 5)], "b"), seconds=0)
+    assert b.write(rows.claim([Claim(1, None, 6)], "b"))
+    assert b.write(rows.remove({2: 9}))
+    a.until(lambda: a.database.view() == View({}, {1: Bridge("b", 6)}, 9))
+
+
+def test_a_view_has_the_rows_as_they_are_now(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 1), Claim(2, None, 1)], "a"))
+    b.until(lambda: len(b.database.view().bridges) == 2)
+    assert a.write(rows.claim([Claim(1, 1, 2)], "c"))
+    b.until(lambda: b.database.view().bridges == {1: Bridge("c", 2), 2: Bridge("a", 1)})
+    server.kill()
+    b.until(lambda: not b.database.connected)
+    server.start()
+    assert a.write(rows.claim([Claim(2, 1, 3)], "c"), 20)
+    b.until(lambda: b.database.view().bridges == {1: Bridge("c", 2), 2: Bridge("c", 3)}, 20)
 
 
 def test_requests_are_stored_together_and_only_as_expected(server):

@@ -34,6 +34,8 @@ _TICK = 0.05
 _STORING = 3.0
 # After so many times as many beats as make a controller dead, its row is removed.
 _FORGET = 60
+# So is that of a bridge that nobody reaches, but later: an hour with a lease of two seconds. So many at once.
+_FORGET_BRIDGE, _AT_ONCE = 3000, 100
 # What is logged about a slow database or a switch that is not believed, once in this many seconds.
 _WARNING_INTERVAL = 60.0
 
@@ -69,6 +71,7 @@ class Owners:
     _beating: bool = field(default=False, init=False)
     _claiming: int = field(default=0, init=False)  # transactions
     _singly: bool = field(default=False, init=False)
+    _removing: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
@@ -183,6 +186,7 @@ class Owners:
     def _claim(self, now: float) -> None:
         claims = self.ownership.plan(self.view, now)
         self._note_live()
+        self._remove_unreached()
         if not claims or self._claiming:
             return
         together = [[each] for each in claims] if self._singly else [claims]
@@ -227,6 +231,16 @@ class Owners:
         for each in self.ownership.silent(_FORGET * MISSES):
             if each in self.view.members:
                 self.database.write(rows.leave(each, self.view.members[each].beat))
+
+    def _remove_unreached(self) -> None:
+        gone = self.ownership.unreached(_FORGET_BRIDGE * MISSES)[:_AT_ONCE]
+        if gone and not self._removing:
+            self._removing = True
+            generations = {dpid: self.view.bridges[dpid].generation for dpid in gone}
+            self.database.write(rows.remove(generations), self._removed)
+
+    def _removed(self, _: bool) -> None:
+        self._removing = False
 
     # What people may read
 

@@ -18,11 +18,11 @@ def member(name, beat=10, reach=()):
     )
 
 
-def view(members, **bridges):
+def view(members, removed=0, **bridges):
     rows = {
         int(name[1:]): Bridge(owner, generation, load) for name, (owner, generation, load) in bridges.items()
     }
-    return View({each.id: each for each in members}, rows)
+    return View({each.id: each for each in members}, rows, removed)
 
 
 class Ownerships:
@@ -229,6 +229,26 @@ def test_a_switch_that_knows_a_later_generation_is_claimed_with_one_later_still(
     own.ownership.ahead(1, 57)
     assert own.plan([], mine=(1,), b1=("a", 1, 1)) == [Claim(1, 1, 58)]
     assert own.plan([], mine=(1,), b1=("a", 58, 1)) == []
+
+
+def test_a_bridge_that_no_living_controller_reaches_is_named_after_so_many_own_beats():
+    own = Ownerships()
+    rows = {"b1": ("b", 7, 1), "b2": ("b", 3, 1), "b3": ("b", 3, 1)}
+    own.plan([member("b", reach=(2,))], mine=(3,), beats=20, **rows)
+    assert own.ownership.unreached(20) == []
+    own.plan([member("b", reach=(2,))], mine=(3,), **rows)
+    assert own.ownership.unreached(20) == [1]
+    own.plan([member("b", reach=(1, 2))], mine=(3,), **rows)  # it is back
+    own.plan([], mine=(3,), beats=20, **rows)
+    assert own.ownership.unreached(20) == []
+    own.plan([], mine=(3,), **rows)
+    assert own.ownership.unreached(20) == [1, 2]
+
+
+def test_a_bridge_without_a_row_gets_a_later_generation_than_any_that_was_removed():
+    own = Ownerships()
+    own.plan([], mine=(1, 2), beats=MISSES, removed=40, b2=("a", 7, 1))
+    assert own.plan([], mine=(1, 2), removed=40, b2=("a", 7, 1)) == [Claim(1, None, 41)]
 
 
 def test_a_switch_that_has_gone_is_not_claimed_for_what_it_said():

@@ -22,7 +22,7 @@ REFUSED = object()
 
 
 class Rows:
-    """The database: transactions are carried out at once, unless it is ``down``; while ``slow``, not at all."""
+    """The database: transactions are carried out at once; if it is ``down``, they fail; if ``slow``, they wait."""
 
     def __init__(self):
         self.members, self.bridges, self.texts = {}, {}, {}
@@ -64,6 +64,8 @@ class Site:
         monkeypatch.setattr(module.rows, "beat", self.beat)
         monkeypatch.setattr(module.rows, "claim", self.claim)
         monkeypatch.setattr(module.rows, "leave", self.leave)
+        monkeypatch.setattr(module.rows, "remove", self.remove)
+        self.removals = []
         self.owners = Owners(
             self.rows,
             ME,
@@ -101,6 +103,14 @@ class Site:
             del self.rows.members[member]
 
         return leave
+
+    def remove(self, bridges):
+        def remove():
+            self.removals.append(bridges)
+            for dpid, generation in bridges.items():
+                assert self.rows.bridges.pop(dpid).generation == generation
+
+        return remove
 
     def run(self, beats):
         for _ in range(beats):
@@ -221,6 +231,19 @@ def test_a_slow_database_is_named_once_a_minute(site, caplog):
         site.run(int(61 / site.owners.beat))
     assert caplog.text.count("the database has not confirmed a beat for 0.6 s") == 1
     assert len(caplog.records) == 2
+
+
+def test_rows_of_bridges_that_nobody_reaches_are_removed_after_a_while_some_at_a_time(site, monkeypatch):
+    monkeypatch.setattr(module, "_FORGET_BRIDGE", 2)
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    site.rows.bridges = {dpid: Bridge("gone", dpid) for dpid in (5, 6, 7, 8)}
+    site.connect(oxm.agent_dpid(6))
+    site.run(2 * MISSES + 1)
+    assert site.removals == [] and len(site.rows.bridges) == 4
+    site.run(1)
+    assert site.removals == [{5: 5, 7: 7}]
+    site.run(1)
+    assert site.removals == [{5: 5, 7: 7}, {8: 8}] and list(site.rows.bridges) == [6]
 
 
 def test_other_settings_are_named_once(site, caplog):
