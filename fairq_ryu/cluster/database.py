@@ -214,12 +214,17 @@ class Database:
         self._running = waiting, transaction
 
     def write(
-        self, change: _Change, over: Callable[[bool], None] = lambda _: None, seconds: float = 0
+        self,
+        change: _Change,
+        over: Callable[[bool], None] = lambda _: None,
+        seconds: float = 0,
+        urgent: bool = False,
     ) -> None:
-        """Carry out a transaction after those before it; ``over`` is called with whether it was carried out,
-        as far as is known. It is tried again for ``seconds``.
+        """Carry out a transaction after those before it, an ``urgent`` one before all that wait; ``over`` is
+        called with whether it was carried out, as far as is known. It is tried again for ``seconds``.
         """
-        self._queue.append(_Waiting(change, over, time.monotonic() + seconds))
+        add = self._queue.appendleft if urgent else self._queue.append
+        add(_Waiting(change, over, time.monotonic() + seconds))
 
     # Rows
 
@@ -358,18 +363,15 @@ def put(changes: Texts, expected: Texts) -> _Change:
     """
 
     def change(database: Database, transaction: Any) -> None:
-        rows = {}
-        for row in database._rows("Request"):
-            if (row.kind, row.key) in changes or (row.kind, row.key) in expected:
-                rows[row.kind, row.key] = row
+        rows = {key: database._find("Request", kind=key[0], key=key[1]) for key in {**changes, **expected}}
         for key, value in expected.items():
-            row = rows.get(key)
+            row = rows[key]
             if (None if row is None else row.value) != value:
                 raise Obsolete
             if row is not None:
                 row.verify("value")
         for key, value in changes.items():
-            row = rows.get(key)
+            row = rows[key]
             if value is None:
                 if row is not None:
                     row.delete()

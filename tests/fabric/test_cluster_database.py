@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 
+import ovs.db.idl
 import pytest
 
 from fairq_ryu.cluster import database as rows
@@ -154,6 +155,36 @@ def test_requests_are_stored_together_and_only_as_expected(server):
     assert b.write(rows.put({("tenant", "x"): "3", ("policy", ""): None}, {("tenant", "x"): "1"}))
     assert b.requests() == {("tenant", "x"): "3"}
     a.until(lambda: a.requests() == {("tenant", "x"): "3"})
+
+
+def test_an_urgent_transaction_is_carried_out_before_those_that_wait(server):
+    a, order = Client(server.remote), []
+    a.until(lambda: a.database.connected)
+    for number in range(4):
+        put = rows.put({("tenant", str(number)): "1"}, {})
+        a.database.write(put, lambda _, number=number: order.append(number), 5.0)
+    a.database.work()  # the first one is on its way
+    a.database.write(rows.beat(Member("a/1", "a"), {}), lambda _: order.append("beat"), 5.0, urgent=True)
+    a.until(lambda: len(order) == 5)
+    assert order == [0, "beat", 1, 2, 3]
+
+
+def test_rows_are_found_without_a_look_at_all(server, monkeypatch):
+    a = Client(server.remote)
+    assert a.write(rows.put({("tenant", "x"): "1", ("tenant", "y"): "1"}, {}))
+    assert a.write(rows.claim([Claim(1, None, 1)], "a/1"))
+    looked = []
+    monkeypatch.setattr(a.database, "_rows", looked.append)
+    for change in (
+        rows.put({("tenant", "x"): "2", ("tenant", "z"): "2"}, {("tenant", "y"): "1"}),
+        rows.claim([Claim(1, 1, 2)], "a/2"),
+        rows.beat(Member("a/1", "a"), {1: 5}),
+        rows.remove({1: 1}),
+    ):
+        transaction = ovs.db.idl.Transaction(a.database._idl)
+        change(a.database, transaction)
+        transaction.abort()
+    assert looked == []
 
 
 def test_a_server_that_comes_back_has_everything_and_is_found(server):

@@ -146,7 +146,8 @@ class Owners:
             me = self.member._replace(reach=self.roles.reach())
             counted = {dpid: self.load(dpid) for dpid in self._owned}
             loads = {dpid: load for dpid, load in counted.items() if load}
-            self.database.write(rows.beat(me, loads), self._beaten)
+            # Requests, however many, let neither a living controller look dead nor a dead one have bridges.
+            self.database.write(rows.beat(me, loads), self._beaten, urgent=True)
         if changed or now - self._planned_at >= self.beat:
             self._planned_at = now
             self._claim(now)
@@ -192,7 +193,7 @@ class Owners:
         together = [[each] for each in claims] if self._singly else [claims]
         self._claiming, self._singly = len(together), False
         for each in together:
-            self.database.write(rows.claim(each, self.member.id), self._claimed)
+            self.database.write(rows.claim(each, self.member.id), self._claimed, urgent=True)
 
     def _claimed(self, _: bool) -> None:
         # What has become of it is in the rows. If the server has refused it, it will for ever, and all others

@@ -22,12 +22,13 @@ REFUSED = object()
 
 
 class Rows:
-    """The database: transactions are carried out at once; if it is ``down``, they fail; if ``slow``, they wait."""
+    """The database: transactions are carried out at once; if it is ``down``, they fail, if ``slow``, wait."""
 
     def __init__(self):
         self.members, self.bridges, self.texts = {}, {}, {}
         self.down, self.slow, self.changed = False, False, False
         self.connected, self.refused = True, False
+        self.urgent = {}  # whether each kind of transaction was urgent, the last time
 
     def step(self):
         changed, self.changed = self.changed, False
@@ -43,7 +44,8 @@ class Rows:
         found, self.texts = self.texts, {}
         return found
 
-    def write(self, change, over=lambda _: None, seconds=0.0):
+    def write(self, change, over=lambda _: None, seconds=0.0, urgent=False):
+        self.urgent[change.__name__] = urgent
         if self.slow:
             return
         self.refused = False
@@ -251,6 +253,14 @@ def test_other_settings_are_named_once(site, caplog):
     with caplog.at_level(logging.WARNING):
         site.run(5)
     assert caplog.text.count("the settings of controller b are not the same as here") == 1
+
+
+def test_requests_that_wait_delay_neither_beats_nor_claims(site, monkeypatch):
+    monkeypatch.setattr(module.rows, "put", lambda changes, expected: lambda: None)
+    site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.owners.store({("policy", ""): '"sed"'}, {})
+    assert site.rows.urgent == {"beat": True, "claim": True, "<lambda>": False}
 
 
 def test_requests_are_carried_out(site):
