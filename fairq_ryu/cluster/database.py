@@ -34,9 +34,14 @@ _PROBE = 2000
 # A server is left, too, when its rows have not changed for so long, s: controllers beat more often than that.
 # It may answer echoes although it is cut off from its cluster, or has forgotten what it was asked.
 _STILL = 10.0
+# In place of a dpid, in the row with the latest generation of all bridges whose rows were removed.
+_REMOVED = "removed"
 _DPID = re.compile(r"[0-9a-f]{16}")
 # Between two attempts to connect, ms.
 _RETRY, _LAST_RETRY = 250, 1000
+
+# What rows are found by, as the schema says.
+_INDEXES = {"Controller": ("id",), "Bridge": ("dpid",), "Request": ("kind", "key")}
 
 _Change = Callable[["Database", Any], None]
 """Makes a transaction; raises :class:`Obsolete` if there is nothing to do any more"""
@@ -49,6 +54,7 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
         super().__init__(*words, **named)
         self.requests: dict[tuple[str, str], str | None] = {}
         self.others = True  # rows of other tables have changed
+        self.bridges: dict[Any, tuple[int | None, Bridge]] = {}  # as values, by the rows' uuid
 
     def notify(self, event: str, row: Any, updates: Any = None) -> None:
         """A row has changed."""
@@ -56,6 +62,7 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
             self.requests[row.kind, row.key] = None if event == ovs.db.idl.ROW_DELETE else row.value
         else:
             self.others = True
+            self.bridges.pop(row.uuid, None)
 
 
 class Obsolete(Exception):
@@ -80,16 +87,20 @@ class Database:
 
     def __init__(self, remote: str, log: logging.Logger) -> None:
         helper = ovs.db.idl.SchemaHelper(str(SCHEMA))
-        for table in ("Controller", "Bridge", "Request"):
+        for table in _INDEXES:
             helper.register_table(table)
         # Its own log handlers would repeat every line that we log.
         for facility in ("console", "syslog", "file"):
             ovs.vlog.Vlog.set_level("any", facility, "off")
         self._idl = _Idl(remote, helper, probe_interval=_PROBE, leader_only=False)
+        for table, columns in _INDEXES.items():
+            self._idl.index_create(table, "key").add_columns(*columns)
         # The method for this accepts no less than a second.
         reconnect = self._idl._session.reconnect
         reconnect.min_backoff, reconnect.max_backoff = _RETRY, _LAST_RETRY
         self._remote, self._log = remote, log
+        self.refused = False
+        """Whether the server has refused the transaction that was over last: it would do so again."""
         self._queue: deque[_Waiting] = deque()
         self._running: tuple[_Waiting, Any] | None = None
         self._requests: dict[tuple[str, str], str | None] = {}
@@ -180,7 +191,8 @@ class Database:
                 transaction.abort()
             self._running = None
             done = status in (ovs.db.idl.Transaction.SUCCESS, ovs.db.idl.Transaction.UNCHANGED)
-            if status == ovs.db.idl.Transaction.ERROR:
+            self.refused = status == ovs.db.idl.Transaction.ERROR
+            if self.refused:
                 self._log.debug("cluster: a transaction was refused: %s", transaction.get_error())
             if not done and now < waiting.until:
                 self._queue.appendleft(waiting)
@@ -188,6 +200,7 @@ class Database:
             waiting.over(done)
 
     def _begin(self, waiting: _Waiting, now: float) -> None:
+        self.refused = False
         if not self.connected:
             waiting.over(False)
             return
@@ -201,22 +214,33 @@ class Database:
         self._running = waiting, transaction
 
     def write(
-        self, change: _Change, over: Callable[[bool], None] = lambda _: None, seconds: float = 0
+        self,
+        change: _Change,
+        over: Callable[[bool], None] = lambda _: None,
+        seconds: float = 0,
+        urgent: bool = False,
     ) -> None:
-        """Carry out a transaction after those before it; ``over`` is called with whether it was carried out,
-        as far as is known. It is tried again for ``seconds``.
+        """Carry out a transaction after those before it, an ``urgent`` one before all that wait; ``over`` is
+        called with whether it was carried out, as far as is known. It is tried again for ``seconds``.
         """
-        self._queue.append(_Waiting(change, over, time.monotonic() + seconds))
+        add = self._queue.appendleft if urgent else self._queue.append
+        add(_Waiting(change, over, time.monotonic() + seconds))
 
     # Rows
 
     def view(self) -> View:
         """Controllers and bridges."""
-        rows = ((_dpid(row.dpid), row) for row in self._rows("Bridge"))
+        before, rows = self._idl.bridges, self._idl.tables["Bridge"].rows
+        self._idl.bridges = {uuid: before.get(uuid) or _bridge(row) for uuid, row in rows.items()}
         return View(
             {row.id: _member(row) for row in self._rows("Controller")},
-            {dpid: Bridge(row.owner, row.generation, row.load) for dpid, row in rows if dpid is not None},
+            {dpid: bridge for dpid, bridge in self._idl.bridges.values() if dpid is not None},
+            self._removed(),
         )
+
+    def _removed(self) -> int:
+        row = self._find("Bridge", dpid=_REMOVED)
+        return 0 if row is None else int(row.generation)
 
     def take_requests(self) -> Texts:
         """The requests that have changed since this was last called."""
@@ -232,15 +256,17 @@ class Database:
         return list(self._idl.tables[table].rows.values())
 
     def _find(self, table: str, **columns: str) -> Any:
-        for row in self._rows(table):
-            if all(getattr(row, name) == value for name, value in columns.items()):
-                return row
-        return None
+        wanted = self._idl.tables[table].rows.IndexEntry(**columns)
+        return next(self._idl.index_equal(table, "key", wanted), None)
 
 
 def _member(row: Any) -> Member:
     reach = {dpid: links for text, links in row.reach.items() if (dpid := _dpid(text)) is not None}
     return Member(row.id, row.name, row.rest, row.settings, row.beat, reach)
+
+
+def _bridge(row: Any) -> tuple[int | None, Bridge]:
+    return _dpid(row.dpid), Bridge(row.owner, row.generation, row.load)
 
 
 def _dpid(text: str) -> int | None:
@@ -261,6 +287,8 @@ def claim(claims: Iterable[Claim], owner: str) -> _Change:
             if (None if row is None else row.generation) != each.before:
                 raise Obsolete
             if row is None:
+                if each.generation <= database._removed():
+                    raise Obsolete
                 row = transaction.insert(database._idl.tables["Bridge"])
                 row.dpid, row.load = dpid, 0
             else:
@@ -285,9 +313,9 @@ def beat(member: Member, loads: Mapping[int, int]) -> _Change:
             row.beat = row.beat + 1
             if row.reach != reach:
                 row.reach = reach
-        for bridge in database._rows("Bridge"):
-            load = loads.get(_dpid(bridge.dpid) or 0)
-            if load is not None and bridge.owner == member.id and bridge.load != load:
+        for dpid, load in loads.items():
+            bridge = database._find("Bridge", dpid=f"{dpid:016x}")
+            if bridge is not None and bridge.owner == member.id and bridge.load != load:
                 bridge.load = load
 
     return change
@@ -306,24 +334,44 @@ def leave(member: str, beat: int) -> _Change:
     return change
 
 
+def remove(bridges: Mapping[int, int]) -> _Change:
+    """Remove the rows of bridges that have these generations still. What is the latest of them is kept."""
+
+    def change(database: Database, transaction: Any) -> None:
+        found = [(database._find("Bridge", dpid=f"{dpid:016x}"), last) for dpid, last in bridges.items()]
+        rows = [row for row, generation in found if row is not None and row.generation == generation]
+        if not rows:
+            raise Obsolete
+        latest = max(row.generation for row in rows)
+        for row in rows:
+            row.verify("generation")
+            row.delete()
+        kept = database._find("Bridge", dpid=_REMOVED)
+        if kept is None:
+            kept = transaction.insert(database._idl.tables["Bridge"])
+            kept.dpid, kept.owner, kept.generation, kept.load = _REMOVED, "", latest, 0
+        else:
+            kept.verify("generation")
+            kept.generation = max(latest, kept.generation)
+
+    return change
+
+
 def put(changes: Texts, expected: Texts) -> _Change:
     """Store requests, in place of earlier ones about the same, and remove those that are None: all, or none
     if one of the ``expected`` is another.
     """
 
     def change(database: Database, transaction: Any) -> None:
-        rows = {}
-        for row in database._rows("Request"):
-            if (row.kind, row.key) in changes or (row.kind, row.key) in expected:
-                rows[row.kind, row.key] = row
+        rows = {key: database._find("Request", kind=key[0], key=key[1]) for key in {**changes, **expected}}
         for key, value in expected.items():
-            row = rows.get(key)
+            row = rows[key]
             if (None if row is None else row.value) != value:
                 raise Obsolete
             if row is not None:
                 row.verify("value")
         for key, value in changes.items():
-            row = rows.get(key)
+            row = rows[key]
             if value is None:
                 if row is not None:
                     row.delete()

@@ -11,7 +11,8 @@ database accepts one claim: a claim names the generation that it replaces.
 controller is dead when its beat has not changed during the last :data:`MISSES` beats of one's own that the
 database has confirmed. No clocks are compared, so none needs to be right; and when the database stops,
 everybody's beats stop, and nobody is dead. After a pause of one's own, or of the database, counting starts
-anew.
+anew, but once only until the other beats again: where every beat is late because the database is slow, one
+that is silent is dead all the same, after twice as many beats at most.
 
 *Who may own.* Of the living controllers, those with the most connections to the bridge and its agent.
 
@@ -20,6 +21,10 @@ the bridge. One that never had an owner waits for :data:`MISSES` beats, in which
 
 *Units.* Bridges that must have one owner are a unit and move together: all that are connected, unless they
 are governed by windows alone, because paths and loops need one view of all links.
+
+*Rows.* Generations never come again: a bridge without a row gets a later one than all whose rows were
+removed, because it may be one of them. An owner of before may still believe in the row, and its switch knows
+it.
 
 *Balance.* When nothing has changed for :data:`SETTLE` seconds and loads are not even, the controller with the
 least load takes one unit from the one with the most, if that makes the larger of both loads smaller. So
@@ -31,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fairq_ryu.cluster.view import TO_BRIDGE, Bridge, Claim, View
 
@@ -38,12 +44,26 @@ MISSES = 6
 """Own beats without a beat of another until that one is dead."""
 SETTLE = 3.0
 """Seconds without a change of owners or controllers before a unit moves for balance."""
+LATEST = 1 << 62
+"""The first generation in which no switch is believed: owners never change so often, and the database can
+count on from each one before it.
+"""
 # Own beats before the first claim: controllers that start together see each other by then.
 _FIRST = 2
 # Loads are even if the least is smaller than the largest by no more than this part of it.
 _EVEN = 0.1
 
 Unit = tuple[int, ...]
+
+
+class _Since(NamedTuple):
+    """Own beats are counted from ``beat``; ``anew``: already once more, after a pause."""
+
+    beat: int
+    anew: bool = False
+
+    def after_pause(self, beat: int) -> _Since:
+        return self if self.anew else _Since(beat, True)
 
 
 @dataclass(slots=True)
@@ -58,9 +78,10 @@ class Ownership:
     _first: int | None = field(default=None, init=False)
     _beat: int = field(default=0, init=False)
     _beat_at: float = field(default=0.0, init=False)
-    _heard: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)  # its beat, at which of ours
-    _unfit: dict[Unit, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _heard: dict[str, tuple[int, _Since]] = field(default_factory=dict, init=False)  # its beat
+    _unfit: dict[Unit, _Since] = field(default_factory=dict, init=False)
     _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
+    _unreached: dict[int, int] = field(default_factory=dict, init=False)  # those with rows; likewise
     _ahead: dict[int, int] = field(default_factory=dict, init=False)
     _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
     _live: frozenset[str] = field(default=frozenset(), init=False)
@@ -71,15 +92,26 @@ class Ownership:
         """The controllers that were alive when this was last planned."""
         return self._live
 
-    def ahead(self, dpid: int, generation: int) -> None:
+    def ahead(self, dpid: int, generation: int) -> bool:
         """A switch has seen a later generation than the database, which may have been made anew: the next
-        claim is later still.
+        claim is later still. Returns whether this is believed.
         """
+        if generation >= LATEST:
+            return False
         self._ahead[dpid] = max(generation, self._ahead.get(dpid, 0))
+        return True
+
+    def gone(self, dpid: int) -> None:
+        """There is no connection to a bridge or its agent any more. The next one says what it has seen."""
+        self._ahead.pop(dpid, None)
 
     def silent(self, beats: int) -> list[str]:
         """The controllers that have been silent for so many own beats."""
-        return [name for name, (_, at) in self._heard.items() if self._beat - at >= beats]
+        return [name for name, (_, since) in self._heard.items() if self._beat - since.beat >= beats]
+
+    def unreached(self, beats: int) -> list[int]:
+        """The bridges with rows that no living controller has reached for so many own beats."""
+        return sorted(dpid for dpid, since in self._unreached.items() if self._beat - since >= beats)
 
     def plan(self, view: View, now: float) -> list[Claim]:
         """What to claim now. ``now`` is in seconds of a clock of this controller's own."""
@@ -102,22 +134,24 @@ class Ownership:
         """Count beats; find out who is alive."""
         beat = view.members[self.me].beat
         if self._first is None or beat < self._beat:
-            self._first = beat
+            self._first = self._beat = beat
+            self._beat_at = now
             self._heard.clear()
-        if beat != self._beat and now - self._beat_at > self.pause:
-            self._heard.clear()
-        if not self._heard:
             self._unfit.clear()
-        if beat != self._beat or not self._heard:
+            self._unreached.clear()
+        if beat != self._beat:
+            if now - self._beat_at > self.pause:
+                heard = self._heard.items()
+                self._heard = {name: (last, since.after_pause(beat)) for name, (last, since) in heard}
+                self._unfit = {unit: since.after_pause(beat) for unit, since in self._unfit.items()}
             self._beat, self._beat_at = beat, now
         for name in self._heard.keys() - view.members.keys():
             del self._heard[name]
         for name, member in view.members.items():
-            heard = self._heard.get(name)
-            if heard is None or heard[0] != member.beat:
-                self._heard[name] = member.beat, beat
-        silent = {name for name, (_, at) in self._heard.items() if beat - at >= MISSES}
-        live = frozenset(view.members.keys() - silent | {self.me})
+            if name not in self._heard or self._heard[name][0] != member.beat:
+                self._heard[name] = member.beat, _Since(beat)
+        silent = self.silent(MISSES)
+        live = frozenset(view.members.keys() - set(silent) | {self.me})
         if live != self._live:
             self._live, self._changed_at = live, now
 
@@ -129,6 +163,8 @@ class Ownership:
     def _note_reach(self, view: View) -> None:
         reached = {dpid for name in self._live for dpid in view.members[name].reach}
         self._reached = {dpid: self._reached.get(dpid, self._beat) for dpid in reached}
+        unreached = view.bridges.keys() - reached
+        self._unreached = {dpid: self._unreached.get(dpid, self._beat) for dpid in unreached}
 
     def _units(self, view: View) -> list[Unit]:
         if self.apart:
@@ -196,7 +232,7 @@ class Ownership:
         if owner in able:
             self._unfit.pop(unit, None)
             return False
-        return self._beat - self._unfit.setdefault(unit, self._beat) >= MISSES
+        return self._beat - self._unfit.setdefault(unit, _Since(self._beat)).beat >= MISSES
 
     def _balancing(self, view: View) -> list[int]:
         """The unit that this controller takes for balance."""
@@ -222,7 +258,8 @@ class Ownership:
     def _claim(self, view: View, dpid: int) -> Claim:
         row: Bridge | None = view.bridges.get(dpid)
         before = None if row is None else row.generation
-        return Claim(dpid, before, max(before or 0, self._ahead.get(dpid, 0)) + 1)
+        latest = view.removed if before is None else before
+        return Claim(dpid, before, max(latest, self._ahead.get(dpid, 0)) + 1)
 
 
 def _owner_of(view: View, dpid: int) -> str:

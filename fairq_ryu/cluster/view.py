@@ -33,10 +33,13 @@ class Bridge(NamedTuple):
 
 
 class View(NamedTuple):
-    """The database at one moment: members by ``id``, bridges by dpid."""
+    """The database at one moment: members by ``id``, bridges by dpid. ``removed``: the latest generation of
+    the bridges whose rows were removed; their switches may come back, and know it.
+    """
 
     members: Mapping[str, Member] = {}
     bridges: Mapping[int, Bridge] = {}
+    removed: int = 0
 
     def owned(self, member: str) -> dict[int, int]:
         """The bridges of a member, with their generations."""

@@ -6,7 +6,6 @@ per generation, and no stored request is lost.
 
 import contextlib
 import logging
-import math
 import random
 import re
 import signal
@@ -14,12 +13,13 @@ import socket
 import threading
 import time
 
+import ovs.db.idl
 import pytest
 
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
 from fairq_ryu.cluster.ownership import Ownership
-from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member
+from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
 from mininet_topos.patience import patient
 from tests.support.cluster_model import Switch
 from tests.support.ovsdb import NAME, Cluster, single
@@ -109,6 +109,44 @@ def test_of_two_claims_of_one_generation_one_is_accepted(server):
     assert (2 in b.database.view().bridges) == (b.database.view().bridges[1].owner == "b")
 
 
+def test_a_generation_that_is_no_integer_of_the_database_is_refused(server):
+    a = Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 2**63 - 1)], "a")) and not a.database.refused
+    assert not a.write(rows.claim([Claim(1, 2**63 - 1, 2**63), Claim(2, None, 1)], "b"), seconds=0)
+    assert a.database.refused
+    assert not a.write(rows.claim([Claim(1, 3, 4)], "b"), seconds=0)  # somebody was faster
+    assert not a.database.refused
+    assert a.database.view().bridges == {1: Bridge("a", 2**63 - 1)}
+
+
+def test_a_row_that_was_removed_leaves_its_generation_behind(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 5), Claim(2, None, 9), Claim(3, None, 1)], "a"))
+    assert a.write(rows.remove({1: 5, 2: 8, 7: 1}))  # another has claimed 2 meanwhile, and removed 7
+    assert not a.write(rows.remove({1: 5, 2: 8}), seconds=0)
+    b.until(lambda: b.database.filled and len(b.database.view().bridges) == 2)
+    assert b.database.view() == View({}, {2: Bridge("a", 9), 3: Bridge("a", 1)}, 5)
+    assert b.write(rows.remove({3: 1}))
+    assert b.database.view() == View({}, {2: Bridge("a", 9)}, 5)
+    assert not b.write(rows.claim([Claim(1, None, 5)], "b"), seconds=0)
+    assert b.write(rows.claim([Claim(1, None, 6)], "b"))
+    assert b.write(rows.remove({2: 9}))
+    a.until(lambda: a.database.view() == View({}, {1: Bridge("b", 6)}, 9))
+
+
+def test_a_view_has_the_rows_as_they_are_now(server):
+    a, b = Client(server.remote), Client(server.remote)
+    assert a.write(rows.claim([Claim(1, None, 1), Claim(2, None, 1)], "a"))
+    b.until(lambda: len(b.database.view().bridges) == 2)
+    assert a.write(rows.claim([Claim(1, 1, 2)], "c"))
+    b.until(lambda: b.database.view().bridges == {1: Bridge("c", 2), 2: Bridge("a", 1)})
+    server.kill()
+    b.until(lambda: not b.database.connected)
+    server.start()
+    assert a.write(rows.claim([Claim(2, 1, 3)], "c"), 20)
+    b.until(lambda: b.database.view().bridges == {1: Bridge("c", 2), 2: Bridge("c", 3)}, 20)
+
+
 def test_requests_are_stored_together_and_only_as_expected(server):
     a, b = Client(server.remote), Client(server.remote)
     assert a.write(rows.put({("policy", ""): '"sed"', ("tenant", "x"): "1"}, {}))
@@ -117,6 +155,36 @@ def test_requests_are_stored_together_and_only_as_expected(server):
     assert b.write(rows.put({("tenant", "x"): "3", ("policy", ""): None}, {("tenant", "x"): "1"}))
     assert b.requests() == {("tenant", "x"): "3"}
     a.until(lambda: a.requests() == {("tenant", "x"): "3"})
+
+
+def test_an_urgent_transaction_is_carried_out_before_those_that_wait(server):
+    a, order = Client(server.remote), []
+    a.until(lambda: a.database.connected)
+    for number in range(4):
+        put = rows.put({("tenant", str(number)): "1"}, {})
+        a.database.write(put, lambda _, number=number: order.append(number), 5.0)
+    a.database.work()  # the first one is on its way
+    a.database.write(rows.beat(Member("a/1", "a"), {}), lambda _: order.append("beat"), 5.0, urgent=True)
+    a.until(lambda: len(order) == 5)
+    assert order == [0, "beat", 1, 2, 3]
+
+
+def test_rows_are_found_without_a_look_at_all(server, monkeypatch):
+    a = Client(server.remote)
+    assert a.write(rows.put({("tenant", "x"): "1", ("tenant", "y"): "1"}, {}))
+    assert a.write(rows.claim([Claim(1, None, 1)], "a/1"))
+    looked = []
+    monkeypatch.setattr(a.database, "_rows", looked.append)
+    for change in (
+        rows.put({("tenant", "x"): "2", ("tenant", "z"): "2"}, {("tenant", "y"): "1"}),
+        rows.claim([Claim(1, 1, 2)], "a/2"),
+        rows.beat(Member("a/1", "a"), {1: 5}),
+        rows.remove({1: 1}),
+    ):
+        transaction = ovs.db.idl.Transaction(a.database._idl)
+        change(a.database, transaction)
+        transaction.abort()
+    assert looked == []
 
 
 def test_a_server_that_comes_back_has_everything_and_is_found(server):
@@ -233,12 +301,6 @@ class Controller:
         self.held, self.owned = {}, {}
         for switch in self.switches.values():
             switch.master = None if switch.master is self else switch.master
-
-    def calm(self):
-        """Do what owners need only. On a busy machine beats are late, so late that after a beat all who are
-        silent would count as alive once more, without end, and nothing would move for balance.
-        """
-        self.stores, self.ownership.pause = False, math.inf
 
     def step(self, now):
         if self.paused:
@@ -417,7 +479,7 @@ def test_a_history_with_faults_of_controllers_and_servers(cluster, seed):
         history.fault(kind)
         history.check()
     for each in history.controllers:
-        each.calm()
+        each.stores = False
     history.run_until(history.settled)
     history.check()
     history.stored()

@@ -17,6 +17,8 @@ from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
 STEP = 0.05
 BEAT = 0.2
 PAUSE = 0.6
+# Beats after which the row of a bridge is removed that nobody reaches: soon, so that histories have it.
+FORGET = 12
 
 
 @dataclass
@@ -100,6 +102,9 @@ class Controller:
         claims = self.ownership.plan(self.seen, self.clock)
         if claims and not self.isolated:
             database.commit(claims, self.id)
+        if not self.isolated:
+            rows = self.seen.bridges
+            database.remove({dpid: rows[dpid].generation for dpid in self.ownership.unreached(FORGET)})
         self.serve()
 
     def serve(self) -> None:
@@ -125,6 +130,7 @@ class World:
         self.up = True
         self.members: dict[str, Member] = {}
         self.bridges: dict[int, Bridge] = {}
+        self.removed = 0
         self.history: list[tuple[int, int, str]] = []
         self.policy: dict[str, int] = {}
         self.switches = {dpid: Switch(dpid) for dpid in range(1, switches + 1)}
@@ -132,7 +138,7 @@ class World:
         self.controllers = [Controller(self, names[i], rate) for i, rate in enumerate(rates)]
 
     def view(self) -> View:
-        return View(dict(self.members), dict(self.bridges))
+        return View(dict(self.members), dict(self.bridges), self.removed)
 
     def beat(self, who: Controller) -> None:
         row = self.members.get(who.id, Member(who.id, who.name))
@@ -144,10 +150,19 @@ class World:
         rows = self.bridges
         if any((rows[c.dpid].generation if c.dpid in rows else None) != c.before for c in claims):
             return False
+        if any(c.dpid not in rows and c.generation <= self.removed for c in claims):
+            return False
         for each in claims:
             self.bridges[each.dpid] = Bridge(owner, each.generation)
             self.history.append((each.dpid, each.generation, owner))
         return True
+
+    def remove(self, bridges: dict[int, int]) -> None:
+        for dpid, generation in bridges.items():
+            row = self.bridges.get(dpid)
+            if self.up and row is not None and row.generation == generation:
+                del self.bridges[dpid]
+                self.removed = max(self.removed, generation)
 
     def run(self, seconds: float) -> None:
         for _ in range(round(seconds / STEP)):

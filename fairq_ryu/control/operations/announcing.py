@@ -5,8 +5,10 @@ a bridge may get another owner. A request has the number of its announcement as 
 then, and the time of the day when the announcement ends. Every controller assigns an announcement to the
 flows that it sees itself, ``count`` of them at most.
 
-A request is removed some time after its announcement has ended, which every controller notices by itself: so
-a removed row means nothing. One that is withdrawn says so.
+A request is removed when its announcement has ended at one controller: it was replaced, its time is over, or
+all the flows that it is for have ended. Every controller notices that by itself: so a removed row means
+nothing. One that is withdrawn says so, until some time after it would have ended; and so long a request is
+kept that no controller has been able to carry out.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any
 
 from fairq_ryu.control.operations.requests import Key, Requests, Unstored
 from fairq_ryu.control.windows.window_controller import WindowController
-from fairq_ryu.fabric.deadlines.announcements import Entry
+from fairq_ryu.fabric.deadlines.announcements import Entry, Full
 from fairq_ryu.fabric.deadlines.request import Request
 
 INTERVAL = 5.0
@@ -43,6 +45,7 @@ class Announcing:
 
     def __post_init__(self) -> None:
         """Follow the requests of all controllers."""
+        self._known: set[str] = set()  # requests with announcements here, some of which may have ended
         if self.requests.shared:
             self.requests.follow(_KIND, self._requested)
 
@@ -53,12 +56,20 @@ class Announcing:
         """
         if not self.requests.shared:
             return self.windows.announce(wanted, now)
-        self.windows.announcements.check_room(wanted, now)
+        announcements = self.windows.announcements
+        replaced = announcements.check_room(wanted, now)
+        stored = len(self.requests.of(_KIND))
+        if stored >= announcements.capacity and not replaced:
+            raise Full(
+                f"the database has {stored} announcements already, some of which may have ended or been "
+                "withdrawn a short while ago: wait"
+            )
         number = secrets.randbits(_BITS) + 1
         value = asdict(wanted) | {"until": round(time.time() + wanted.ttl, 3)}
-        self.requests.store({Key(_KIND, str(number)): value})
+        removed: dict[Key, Any] = {Key(_KIND, str(each.id)): None for each in replaced}
+        self.requests.store({**removed, Key(_KIND, str(number)): value})
         try:
-            return self.windows.announcements.get(number, now)
+            return announcements.get(number, now)
         except KeyError:
             raise Unstored("the announcement has just been withdrawn: ask again") from None
 
@@ -74,9 +85,14 @@ class Announcing:
         self.requests.store({Key(_KIND, str(number)): {"withdrawn": True, "until": until}})
 
     def remove_ended(self) -> None:
-        """Remove the requests whose announcements have ended a while ago."""
+        """Remove the requests whose announcements have ended here, or a while ago."""
+        if not self.requests.shared:
+            return
         today = time.time()
-        over = [name for name, value in self.requests.of(_KIND).items() if _until(value) + _KEPT < today]
+        valid = {each.id for each in self.windows.announcements.listed(time.monotonic())}
+        ended = {name for name in self._known if int(name) not in valid}
+        wanted = self.requests.of(_KIND).items()
+        over = [name for name, value in wanted if name in ended or _until(value) + _KEPT < today]
         if not over:
             return
         with contextlib.suppress(Unstored):  # then at the next look
@@ -86,6 +102,7 @@ class Announcing:
         wanted, now, today = self.requests.of(_KIND), time.monotonic(), time.time()
         for name in sorted(names):
             value = wanted.get(name)
+            self._known.discard(name)
             if not isinstance(value, dict):
                 continue
             fields = {key: each for key, each in value.items() if key not in ("until", "withdrawn")}
@@ -95,6 +112,7 @@ class Announcing:
                     self.windows.withdraw(int(name), now)
                 elif ttl > 0:
                     self.windows.announce(Request(**{**fields, "ttl": ttl}), now, int(name))
+                    self._known.add(name)
             except KeyError:
                 continue  # it has ended
             except (TypeError, ValueError) as error:

@@ -19,6 +19,7 @@ from typing import Any
 
 from ryu.lib import hub
 
+from fairq_ryu.channel import oxm
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
 from fairq_ryu.cluster.ownership import MISSES, Ownership
@@ -33,6 +34,10 @@ _TICK = 0.05
 _STORING = 3.0
 # After so many times as many beats as make a controller dead, its row is removed.
 _FORGET = 60
+# So is that of a bridge that nobody reaches, but later: an hour with a lease of two seconds. So many at once.
+_FORGET_BRIDGE, _AT_ONCE = 3000, 100
+# What is logged about a slow database or a switch that is not believed, once in this many seconds.
+_WARNING_INTERVAL = 60.0
 
 
 def process_id(name: str) -> str:
@@ -61,8 +66,12 @@ class Owners:
     view: View = field(default_factory=View, init=False)
     _beat_at: float = field(default=float("-inf"), init=False)
     _planned_at: float = field(default=float("-inf"), init=False)
+    _warned_at: float = field(default=float("-inf"), init=False)
+    _disbelieved_at: float = field(default=float("-inf"), init=False)
     _beating: bool = field(default=False, init=False)
-    _claiming: bool = field(default=False, init=False)
+    _claiming: int = field(default=0, init=False)  # transactions
+    _singly: bool = field(default=False, init=False)
+    _removing: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         """Nothing is known yet."""
@@ -70,7 +79,7 @@ class Owners:
         # roles, queues and records take the rest of the lease.
         self.beat = 0.7 * self.lease / (MISSES + 1)
         self.ownership = Ownership(self.member.id, self.apart, 3 * self.beat)
-        self.roles = Roles(self.gained, self.lost, self.ownership.ahead)
+        self.roles = Roles(self.gained, self.lost, self._ahead)
         self._live: frozenset[str] = frozenset()
         self._owned: dict[int, int] = {}
         self._told: set[str] = set()
@@ -84,6 +93,9 @@ class Owners:
     def disconnected(self, datapath: Any) -> None:
         """The connection of a switch has ended."""
         self.roles.disconnected(datapath)
+        dpid = oxm.bridge_dpid(datapath.id)
+        if not self.roles.reaches(dpid):
+            self.ownership.gone(dpid)
 
     def role_reply(self, message: Any) -> None:
         """A switch has told our role."""
@@ -94,6 +106,18 @@ class Owners:
         answer = self.roles.refused(message)
         Sender.send(answer or [])
         return answer is not None
+
+    def _ahead(self, dpid: int, generation: int) -> None:
+        now = time.monotonic()
+        if self.ownership.ahead(dpid, generation) or now - self._disbelieved_at < _WARNING_INTERVAL:
+            return
+        self._disbelieved_at = now
+        self.log.warning(
+            "bridge %s: it says that an owner had generation %d, which is not believed: the bridge is not "
+            "governed (logged once a minute, of one bridge)",
+            dpid_text(dpid),
+            generation,
+        )
 
     # The database
 
@@ -116,12 +140,14 @@ class Owners:
         if requests:
             self.requested(requests)
         self.database.work()
+        self._note_slowness(now)
         if not self._beating and now - self._beat_at >= self.beat:
             me = self.member._replace(reach=self.roles.reach())
             counted = {dpid: self.load(dpid) for dpid in self._owned}
             self._beating, self._beat_at = True, now  # behind what may raise
             loads = {dpid: load for dpid, load in counted.items() if load}
-            self.database.write(rows.beat(me, loads), self._beaten)
+            # Requests, however many, let neither a living controller look dead nor a dead one have bridges.
+            self.database.write(rows.beat(me, loads), self._beaten, urgent=True)
         if changed or now - self._planned_at >= self.beat:
             self._planned_at = now
             self._claim(now)
@@ -145,19 +171,35 @@ class Owners:
             return None
         return found[0]
 
+    def _note_slowness(self, now: float) -> None:
+        waited = now - self._beat_at
+        if self._beating and waited > self.ownership.pause and now - self._warned_at >= _WARNING_INTERVAL:
+            self._warned_at = now
+            self.log.warning(
+                "cluster: the database has not confirmed a beat for %.1f s: while it is so slow, a dead "
+                "controller is replaced later than within a lease (logged once a minute)",
+                waited,
+            )
+
     def _beaten(self, _: bool) -> None:
         self._beating = False
 
     def _claim(self, now: float) -> None:
         claims = self.ownership.plan(self.view, now)
         self._note_live()
-        if claims and not self._claiming:
-            self._claiming = True
-            self.database.write(rows.claim(claims, self.member.id), self._claimed)
+        self._remove_unreached()
+        if not claims or self._claiming:
+            return
+        together = [[each] for each in claims] if self._singly else [claims]
+        self._claiming, self._singly = len(together), False
+        for each in together:
+            self.database.write(rows.claim(each, self.member.id), self._claimed, urgent=True)
 
     def _claimed(self, _: bool) -> None:
-        # What has become of it is in the rows.
-        self._claiming = False
+        # What has become of it is in the rows. If the server has refused it, it will for ever, and all others
+        # of the same transaction as well: the next time each bridge has one of its own.
+        self._claiming -= 1
+        self._singly = self._singly or self.database.refused
 
     def _decided(self) -> None:
         owned = self.view.owned(self.member.id)
@@ -190,6 +232,16 @@ class Owners:
         for each in self.ownership.silent(_FORGET * MISSES):
             if each in self.view.members:
                 self.database.write(rows.leave(each, self.view.members[each].beat))
+
+    def _remove_unreached(self) -> None:
+        gone = self.ownership.unreached(_FORGET_BRIDGE * MISSES)[:_AT_ONCE]
+        if gone and not self._removing:
+            self._removing = True
+            generations = {dpid: self.view.bridges[dpid].generation for dpid in gone}
+            self.database.write(rows.remove(generations), self._removed)
+
+    def _removed(self, _: bool) -> None:
+        self._removing = False
 
     # What people may read
 

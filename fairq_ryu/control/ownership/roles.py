@@ -69,6 +69,10 @@ class Roles:
             if connection.held:
                 self._lose(connection, _ENDED)
 
+    def reaches(self, dpid: int) -> bool:
+        """Whether there is a connection to a bridge or its agent."""
+        return dpid in self._connections or oxm.agent_dpid(dpid) in self._connections
+
     def reach(self) -> dict[int, int]:
         """The connections of this controller, as :class:`~fairq_ryu.cluster.view.Member` has them."""
         found: dict[int, int] = {}

@@ -80,7 +80,7 @@ class Announcements:
 
     def __init__(self, services: Iterable[ServiceRule] = (), capacity: int = 10_000) -> None:
         self._services = tuple(services)
-        self._capacity = capacity
+        self.capacity = capacity
         self._made = 0
         self._entries: dict[int, Entry] = {}
         self._running: dict[FlowKey, _Running] = {}
@@ -199,10 +199,10 @@ class Announcements:
     def check_room(self, wanted: Request, now: float) -> list[Entry]:
         """Raise :class:`Full` if there is no room for an announcement. Returns those that it replaces."""
         replaced = [] if wanted.sport is None else list(self._waiting.get(_where_of(wanted), {}).values())
-        if len(self._entries) >= self._capacity and not replaced:
+        if len(self._entries) >= self.capacity and not replaced:
             self.expire(now)
-        if len(self._entries) >= self._capacity and not replaced:
-            raise Full(f"there are {self._capacity} announcements already: wait, or withdraw some")
+        if len(self._entries) >= self.capacity and not replaced:
+            raise Full(f"there are {self.capacity} announcements already: wait, or withdraw some")
         return replaced
 
     def add(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.cluster.ownership import MISSES, SETTLE, Ownership
+from fairq_ryu.cluster.ownership import LATEST, MISSES, SETTLE, Ownership
 from fairq_ryu.cluster.view import TO_AGENT, TO_BRIDGE, Bridge, Claim, Member, View
 
 BOTH = TO_BRIDGE | TO_AGENT
@@ -18,11 +18,11 @@ def member(name, beat=10, reach=()):
     )
 
 
-def view(members, **bridges):
+def view(members, removed=0, **bridges):
     rows = {
         int(name[1:]): Bridge(owner, generation, load) for name, (owner, generation, load) in bridges.items()
     }
-    return View({each.id: each for each in members}, rows)
+    return View({each.id: each for each in members}, rows, removed)
 
 
 class Ownerships:
@@ -110,6 +110,44 @@ def test_after_a_pause_of_its_own_counting_starts_anew():
     assert own.plan([other], mine=(1,), moves=False, b1=("b", 7, 1)) == [Claim(1, 7, 8)]
 
 
+def test_where_every_beat_is_late_a_silent_owner_is_dead_nevertheless():
+    own = Ownerships()
+    own.ownership.pause = 0.6
+    other = member("b", reach=(1,))._replace(beat=99)
+    late = {"mine": (1,), "moves": False, "seconds": 0.8, "b1": ("b", 7, 1)}
+    # The second beat is late for the first time; from it on they count, however late they are.
+    assert own.plan([other], beats=1 + MISSES, **late) == []
+    assert own.plan([other], **late) == [Claim(1, 7, 8)]
+    assert own.ownership.silent(60 * MISSES) == []
+    own.plan([other], beats=59 * MISSES, **late)
+    assert own.ownership.silent(60 * MISSES) == ["b"]
+
+
+def test_where_every_beat_is_late_an_owner_without_the_switch_is_replaced_nevertheless():
+    own = Ownerships()
+    own.ownership.pause = 0.6
+    late = {"mine": (1,), "seconds": 0.8, "b1": ("b", 7, 1)}
+    # The third beat is the first with a plan, the fourth late for the first time.
+    assert own.plan([member("b")], beats=3 + MISSES, **late) == []
+    assert own.plan([member("b")], **late) == [Claim(1, 7, 8)]
+
+
+@given(st.lists(st.floats(0.2, 10.0), min_size=2 * MISSES, max_size=2 * MISSES))
+def test_a_silent_owner_is_dead_after_twice_as_many_beats_whatever_their_intervals(intervals):
+    own = Ownerships()
+    own.ownership.pause = 0.6
+    other = member("b", reach=(1,))
+    for seconds in (0.2, 0.8, 0.2):  # it beats, and counting began anew before
+        own.plan([other], mine=(1,), seconds=seconds, b1=("b", 7, 1))
+    other = other._replace(beat=99)
+    own.plan([other], mine=(1,), moves=False, b1=("b", 7, 1))
+    found = [
+        own.plan([other], mine=(1,), moves=False, seconds=seconds, b1=("b", 7, 1)) for seconds in intervals
+    ]
+    assert found[-1] == [Claim(1, 7, 8)]
+    assert not any(found[: MISSES - 1])
+
+
 def test_an_owner_whose_process_has_no_row_is_dead_at_once():
     own = Ownerships()
     assert own.plan([], mine=(1,), beats=3, b1=("a/before", 7, 1)) == [Claim(1, 7, 8)]
@@ -191,6 +229,43 @@ def test_a_switch_that_knows_a_later_generation_is_claimed_with_one_later_still(
     own.ownership.ahead(1, 57)
     assert own.plan([], mine=(1,), b1=("a", 1, 1)) == [Claim(1, 1, 58)]
     assert own.plan([], mine=(1,), b1=("a", 58, 1)) == []
+
+
+def test_a_bridge_that_no_living_controller_reaches_is_named_after_so_many_own_beats():
+    own = Ownerships()
+    rows = {"b1": ("b", 7, 1), "b2": ("b", 3, 1), "b3": ("b", 3, 1)}
+    own.plan([member("b", reach=(2,))], mine=(3,), beats=20, **rows)
+    assert own.ownership.unreached(20) == []
+    own.plan([member("b", reach=(2,))], mine=(3,), **rows)
+    assert own.ownership.unreached(20) == [1]
+    own.plan([member("b", reach=(1, 2))], mine=(3,), **rows)  # it is back
+    own.plan([], mine=(3,), beats=20, **rows)
+    assert own.ownership.unreached(20) == []
+    own.plan([], mine=(3,), **rows)
+    assert own.ownership.unreached(20) == [1, 2]
+
+
+def test_a_bridge_without_a_row_gets_a_later_generation_than_any_that_was_removed():
+    own = Ownerships()
+    own.plan([], mine=(1, 2), beats=MISSES, removed=40, b2=("a", 7, 1))
+    assert own.plan([], mine=(1, 2), removed=40, b2=("a", 7, 1)) == [Claim(1, None, 41)]
+
+
+def test_a_switch_that_has_gone_is_not_claimed_for_what_it_said():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=3, b1=("a", 1, 1))
+    assert own.ownership.ahead(1, 57)
+    own.ownership.gone(1)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == []
+
+
+def test_a_generation_that_no_owner_can_have_had_is_not_believed():
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=3, b1=("a", 1, 1))
+    assert not own.ownership.ahead(1, LATEST)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == []
+    assert own.ownership.ahead(1, LATEST - 1)
+    assert own.plan([], mine=(1,), b1=("a", 1, 1)) == [Claim(1, 1, LATEST)]
 
 
 loads = st.lists(st.integers(1, 50), min_size=1, max_size=12)

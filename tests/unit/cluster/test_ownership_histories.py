@@ -104,6 +104,28 @@ def test_a_database_that_stops_moves_nothing():
     assert world.bridges == before
 
 
+def test_a_bridge_that_comes_back_after_its_row_was_removed_gets_a_later_generation():
+    world = World([1.0, 1.0], 2)
+    world.run(20)
+    world.settled()
+    before = dict(world.bridges)
+    owner = next(each for each in world.controllers if each.id == before[1].owner)
+    # The owner hears nothing any more, and goes on; the connections of all others to its switch are cut.
+    owner.isolated = True
+    for each in world.controllers:
+        if each is not owner:
+            each.cut.add(1)
+    world.run(20)
+    assert 1 not in world.bridges and world.removed == before[1].generation
+    assert world.switches[1].master is owner
+    for each in world.controllers:
+        each.cut.clear()
+    world.run(20)
+    assert world.bridges[1].generation == before[1].generation + 1
+    assert world.switches[1].master is not owner and world.switches[1].master is not None
+    world.check()
+
+
 def test_a_database_that_is_made_anew_gets_ahead_of_the_switches():
     world = World([1.0], 1)
     world.run(3)

@@ -1,5 +1,6 @@
 """Two controllers with one database: what is asked of one, both carry out, and a third that starts later."""
 
+import dataclasses
 import time
 
 import pytest
@@ -7,8 +8,9 @@ import pytest
 from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.errors import UserError
+from fairq_ryu.fabric.deadlines.announcements import Full
 from fairq_ryu.fabric.deadlines.request import Request
-from fairq_ryu.model import PortKey, PortMode
+from fairq_ryu.model import FlowKey, PortKey, PortMode
 from tests.support.restsite import RestSite
 
 WANTED = Request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
@@ -162,6 +164,73 @@ def test_announcements_have_one_number_everywhere(two):
             site.windows.announcements.get(entry.id, now)
     with pytest.raises(KeyError):
         announcing.withdraw(entry.id, now)
+
+
+def test_an_announcement_that_is_replaced_leaves_no_request(two):
+    one, other = _announcing(two.one), _announcing(two.other)
+    now = time.monotonic()
+    wanted = dataclasses.replace(WANTED, sport=1000)
+    first = one.announce(wanted, now)
+    last = other.announce(dataclasses.replace(wanted, size=7), now)
+    assert [name for _, name in two.database.texts] == [str(last.id)]
+    for each in (one, other):
+        assert [entry.id for entry in each.windows.announcements.listed(now)] == [last.id] != [first.id]
+
+
+def test_an_announcement_whose_flows_have_ended_leaves_no_request(two):
+    one, other = _announcing(two.one), _announcing(two.other)
+    now = time.monotonic()
+    wanted = dataclasses.replace(WANTED, src="10.0.9.9")  # which has no flow yet
+    used, left = one.announce(wanted, now), one.announce(dataclasses.replace(wanted, count=2), now)
+    announcements = one.windows.announcements
+    for port in (1000, 1001):  # the second one has the other announcement, which is for one more
+        flow = FlowKey("10.0.9.9", "10.0.0.2", port, 80)
+        announcements.flow_started(flow, flow, now, now)
+        one.remove_ended()
+        assert len(two.database.texts) == (2 if port == 1000 else 1)
+        announcements.flow_ended(flow)
+        one.remove_ended()
+        assert [name for _, name in two.database.texts] == [str(left.id)]
+    # Where it has not been used, it stays.
+    assert other.windows.announcements.get(used.id, now).left == 1
+
+
+def test_a_withdrawal_stays_for_those_who_have_not_heard_of_it(two):
+    one, other = _announcing(two.one), _announcing(two.other)
+    entry = one.announce(WANTED, time.monotonic())
+    other.withdraw(entry.id, time.monotonic())
+    for each in (one, other):
+        each.remove_ended()
+    assert len(two.database.texts) == 1
+
+
+def test_the_number_of_requests_of_announcements_has_a_bound(two):
+    one, other = _announcing(two.one), _announcing(two.other)
+    for each in (one, other):
+        each.windows.announcements.capacity = 3
+    now = time.monotonic()
+    exact = dataclasses.replace(WANTED, sport=1000)
+    one.announce(exact, now)
+    for each in (one, other):  # what was withdrawn is stored for a while
+        each.withdraw(each.announce(WANTED, now).id, now)
+    before = dict(two.database.texts)
+    with pytest.raises(Full, match="3 announcements already"):
+        other.announce(WANTED, now)
+    assert two.database.texts == before
+    other.announce(exact, now)  # in place of another
+    assert len(two.database.texts) == 3
+
+
+def test_a_request_for_which_a_controller_has_no_room_is_not_removed_by_it(two):
+    one, other = _announcing(two.one), _announcing(two.other)
+    other.windows.announcements.capacity = 0
+    one.announce(WANTED, time.monotonic())
+    other.remove_ended()
+    assert len(two.database.texts) == 1
+
+
+def _announcing(site):
+    return Announcing(site.windows, site.requests, site.logger)
 
 
 def test_the_request_of_an_announcement_is_removed_after_it_has_ended(two, monkeypatch):

@@ -16,15 +16,19 @@ from tests.support.fakes import FakeSwitch
 
 ME = Member("a/1", "a", "http://10.0.0.1:8080", "same")
 LEASE = 2.0
+# The last integer of OVSDB.
+LAST = 2**63 - 1
+REFUSED = object()
 
 
 class Rows:
-    """The database: transactions are carried out at once, unless it is ``down``."""
+    """The database: transactions are carried out at once; if it is ``down``, they fail, if ``slow``, wait."""
 
     def __init__(self):
         self.members, self.bridges, self.texts = {}, {}, {}
-        self.down, self.changed = False, False
-        self.connected = True
+        self.down, self.slow, self.changed = False, False, False
+        self.connected, self.refused = True, False
+        self.urgent = {}  # whether each kind of transaction was urgent, the last time
 
     def step(self):
         changed, self.changed = self.changed, False
@@ -40,11 +44,15 @@ class Rows:
         found, self.texts = self.texts, {}
         return found
 
-    def write(self, change, over=lambda _: None, seconds=0.0):
+    def write(self, change, over=lambda _: None, seconds=0.0, urgent=False):
+        self.urgent[change.__name__] = urgent
+        if self.slow:
+            return
+        self.refused = False
         if not self.down:
-            change()
+            self.refused = change() is REFUSED
             self.changed = True
-        over(not self.down)
+        over(not self.down and not self.refused)
 
 
 @pytest.fixture
@@ -58,6 +66,8 @@ class Site:
         monkeypatch.setattr(module.rows, "beat", self.beat)
         monkeypatch.setattr(module.rows, "claim", self.claim)
         monkeypatch.setattr(module.rows, "leave", self.leave)
+        monkeypatch.setattr(module.rows, "remove", self.remove)
+        self.removals = []
         self.owners = Owners(
             self.rows,
             ME,
@@ -83,6 +93,8 @@ class Site:
 
     def claim(self, claims, owner):
         def claim():
+            if any(each.generation > LAST for each in claims):
+                return REFUSED
             for each in claims:
                 self.rows.bridges[each.dpid] = Bridge(owner, each.generation)
 
@@ -94,6 +106,14 @@ class Site:
 
         return leave
 
+    def remove(self, bridges):
+        def remove():
+            self.removals.append(bridges)
+            for dpid, generation in bridges.items():
+                assert self.rows.bridges.pop(dpid).generation == generation
+
+        return remove
+
     def run(self, beats):
         for _ in range(beats):
             self.now += 1.001 * self.owners.beat
@@ -104,6 +124,12 @@ class Site:
         switch.owned = False
         self.owners.connected(switch)
         return switch
+
+    def refuse(self, switch, generation):
+        """The switch refuses the role that was requested last, because it has seen this generation."""
+        self.owners.role_reply(
+            SimpleNamespace(datapath=switch, role=ofp.OFPCR_ROLE_EQUAL, generation_id=generation)
+        )
 
     def confirm(self, switch):
         """The switch accepts the role that was requested last."""
@@ -171,11 +197,83 @@ def test_the_dead_are_removed_after_a_while(site):
     assert "b/1" not in site.rows.members
 
 
+def test_a_switch_with_a_later_generation_is_claimed_with_one_later_still_while_it_is_there(site):
+    agent = site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.refuse(agent, 57)
+    site.run(1)
+    assert site.rows.bridges[5].generation == 58
+    site.refuse(agent, 100)
+    site.owners.disconnected(agent)
+    site.run(1)
+    assert site.rows.bridges[5].generation == 58
+    # While one of its two connections is there, what the other has said counts.
+    agent = site.connect(oxm.agent_dpid(5))
+    site.connect(5)
+    site.refuse(agent, 100)
+    site.owners.disconnected(agent)
+    site.run(1)
+    assert site.rows.bridges[5].generation == 101
+
+
+def test_a_peer_that_lies_about_its_generation_does_not_keep_others_from_an_owner(site, caplog):
+    peer = site.connect(oxm.agent_dpid(666))
+    site.run(MISSES + 6)
+    site.connect(oxm.agent_dpid(5))
+    with caplog.at_level(logging.WARNING):
+        for generation in (LAST, LAST - 1, LAST):
+            site.refuse(peer, generation)
+    site.run(MISSES + 6)
+    assert site.rows.bridges == {666: Bridge("a/1", 1, 14), 5: Bridge("a/1", 1, 14)}
+    assert [each.getMessage()[:23] for each in caplog.records] == ["bridge 000000000000029a"]
+
+
+def test_a_claim_that_the_server_refuses_does_not_keep_others_from_being_carried_out(site):
+    # One that people have written, or that was made before such generations were not believed.
+    site.rows.bridges[666] = Bridge("gone", LAST)
+    for dpid in (5, 666, 7):
+        site.connect(oxm.agent_dpid(dpid))
+    site.run(MISSES + 6)
+    assert {dpid: row.owner for dpid, row in site.rows.bridges.items()} == {666: "gone", 5: "a/1", 7: "a/1"}
+
+
+def test_a_slow_database_is_named_once_a_minute(site, caplog):
+    site.run(MISSES)
+    site.rows.slow = True
+    with caplog.at_level(logging.WARNING):
+        site.run(1 + 3 - 1)  # a beat waits for less than three beats
+        assert caplog.text == ""
+        site.run(int(61 / site.owners.beat))
+    assert caplog.text.count("the database has not confirmed a beat for 0.6 s") == 1
+    assert len(caplog.records) == 2
+
+
+def test_rows_of_bridges_that_nobody_reaches_are_removed_after_a_while_some_at_a_time(site, monkeypatch):
+    monkeypatch.setattr(module, "_FORGET_BRIDGE", 2)
+    monkeypatch.setattr(module, "_AT_ONCE", 2)
+    site.rows.bridges = {dpid: Bridge("gone", dpid) for dpid in (5, 6, 7, 8)}
+    site.connect(oxm.agent_dpid(6))
+    site.run(2 * MISSES + 1)
+    assert site.removals == [] and len(site.rows.bridges) == 4
+    site.run(1)
+    assert site.removals == [{5: 5, 7: 7}]
+    site.run(1)
+    assert site.removals == [{5: 5, 7: 7}, {8: 8}] and list(site.rows.bridges) == [6]
+
+
 def test_other_settings_are_named_once(site, caplog):
     site.rows.members["b/1"] = Member("b/1", "b", settings="other", beat=7)
     with caplog.at_level(logging.WARNING):
         site.run(5)
     assert caplog.text.count("the settings of controller b are not the same as here") == 1
+
+
+def test_requests_that_wait_delay_neither_beats_nor_claims(site, monkeypatch):
+    monkeypatch.setattr(module.rows, "put", lambda changes, expected: lambda: None)
+    site.connect(oxm.agent_dpid(5))
+    site.run(MISSES + 6)
+    site.owners.store({("policy", ""): '"sed"'}, {})
+    assert site.rows.urgent == {"beat": True, "claim": True, "<lambda>": False}
 
 
 def test_requests_are_carried_out(site):
