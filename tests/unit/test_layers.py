@@ -171,7 +171,8 @@ MODULES: dict[str, set[str]] = {
     "fairq_ryu/control/sender.py": ours("openflow"),
     "fairq_ryu/control/worker.py": {"ryu"},
     "fairq_ryu/control/yielding.py": {"ryu"},
-    "fairq_ryu/control/reports/counters.py": set(),
+    "fairq_ryu/control/reports/counters.py": control("reports.faults"),
+    "fairq_ryu/control/reports/faults.py": set(),
     "fairq_ryu/control/reports/events.py": {MODEL},
     "fairq_ryu/control/flows/syn_queue.py": {MODEL},
     "fairq_ryu/control/reports/announcement_outcomes.py": {
