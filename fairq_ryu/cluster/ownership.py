@@ -45,8 +45,8 @@ MISSES = 6
 SETTLE = 3.0
 """Seconds without a change of owners or controllers before a unit moves for balance."""
 LATEST = 1 << 62
-"""The first generation in which no switch is believed: owners never change so often, and the database can
-count on from each one before it.
+"""A switch that reports this generation, or a later one, is not believed: owners never change so often. The
+database has integers for many more.
 """
 # Own beats before the first claim: controllers that start together see each other by then.
 _FIRST = 2

@@ -164,11 +164,12 @@ class TenantMaps:
         if not new or now_ns < self._sweep_ns:
             return
         self._sweep_ns = now_ns + _IDLE_NS
+        removed = self._remove_idle(now_ns)
         log.warning(
-            "no room for more tenants at ports: %d ACKs met no share of a tenant; %d tenants without flows "
-            "were removed from ports. If this comes again, raise [agent] ports",
+            "no room for more tenants at ports: %d handshakes and ACKs met no share of a tenant; %d tenants "
+            "without flows were removed from ports. If this comes again, raise [agent] ports",
             new,
-            self._remove_idle(now_ns),
+            removed,
         )
 
     def _remove_idle(self, now_ns: int) -> int:

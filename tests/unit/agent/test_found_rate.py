@@ -53,30 +53,30 @@ def test_a_little_more_is_tried_after_ten_seconds_at_the_whole_rate() -> None:
     assert rate.look(at_most, 22)
 
 
-def test_what_went_well_is_tried_with_twice_the_step() -> None:
-    """From a rate that was far too low to ten thousand times as much within five minutes."""
+def risen(most: int) -> tuple[FoundRate, int]:
+    """A rate that was tried by larger and larger steps until it was ``most``, and the seconds that this took."""
     rate, second = found(), 0
-    while rate.rate < 10_000 * LINE:
+    while rate.rate < most:
         second += 1
         rate.look(Seen(0, rate.rate, 0, True), second)
+    return rate, second
+
+
+def test_what_went_well_is_tried_with_twice_the_step() -> None:
+    """From a rate that was far too low to ten thousand times as much within five minutes."""
+    _, second = risen(10_000 * LINE)
     assert second <= 300
 
 
 def test_a_step_that_was_too_large_is_taken_back() -> None:
-    rate, second = found(), 0
-    while rate.rate < 10 * LINE:
-        second += 1
-        rate.look(Seen(0, rate.rate, 0, True), second)
+    rate, second = risen(10 * LINE)
     assert rate.look(Seen(9 * LINE, 9 * LINE, 5, False), second + 1) and rate.rate == 9 * LINE
     assert not any(rate.look(Seen(0, rate.rate, 0, True), second + later) for later in range(2, 60))
     assert rate.look(Seen(0, rate.rate, 0, True), second + 62) and rate.rate == int(9 * LINE * 1.03)
 
 
 def test_a_rate_that_was_seen_is_tried_by_small_steps_again() -> None:
-    rate, second = found(), 0
-    while rate.rate < 4 * LINE:
-        second += 1
-        rate.look(Seen(0, rate.rate, 0, True), second)
+    rate, second = risen(4 * LINE)
     assert rate.look(Seen(9 * LINE, 9 * LINE, 5, False), second + 1) and rate.rate == 9 * LINE
     assert not any(rate.look(Seen(0, LINE, 0, True), second + later) for later in range(2, 12))
     assert rate.look(Seen(0, LINE, 0, True), second + 12) and rate.rate == int(9 * LINE * 1.03)
