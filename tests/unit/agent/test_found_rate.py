@@ -54,7 +54,7 @@ def test_a_little_more_is_tried_after_ten_seconds_at_the_whole_rate() -> None:
 
 
 def risen(most: int) -> tuple[FoundRate, int]:
-    """A rate that was tried by larger and larger steps until it was ``most``, and the seconds that this took."""
+    """A rate that was tried by larger and larger steps until it was ``most``, and the seconds it took."""
     rate, second = found(), 0
     while rate.rate < most:
         second += 1
