@@ -11,6 +11,7 @@ import ctypes
 import errno
 import os
 import platform
+import socket
 from ctypes import c_uint32, c_uint64
 from types import TracebackType
 from typing import NamedTuple
@@ -26,6 +27,8 @@ _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390
 _BPF_PROG_LOAD = 5
 _BPF_PROG_TEST_RUN = 10
 _BPF_PROG_TYPE_SCHED_CLS = 3
+# The card has made a sum of the packet, which has to fit it afterwards (since Linux 6.10).
+_CHECKSUM_COMPLETE = 1 << 2
 # Room behind the packet: a program that made a packet longer, which none should, would be seen.
 _ROOM = 256
 # The kernel refuses less room than its own struct __sk_buff has.
@@ -146,6 +149,16 @@ class LoadedProgram:
         )
         return cls(_bpf(_BPF_PROG_LOAD, attr, "cannot load an empty program"))
 
+    @classmethod
+    def can_sum(cls) -> bool:
+        """Whether this kernel runs programs on packets that are ``summed``."""
+        with cls.empty() as program:
+            try:
+                program.run(bytes(64), socket.if_nametoindex("lo"), summed=True)
+            except BpfError:
+                return False
+        return True
+
     def run(
         self,
         packet: bytes,
@@ -154,14 +167,17 @@ class LoadedProgram:
         control: tuple[int, ...] = (),
         segments: Segments | None = None,
         arrived_by: int = 0,
+        summed: bool = False,
     ) -> Run:
         """Run the program on ``packet`` (an Ethernet frame) as if it left through an interface. Raises
-        :class:`BpfError` if the kernel refuses the packet.
+        :class:`BpfError` if the kernel refuses the packet, or if its sum is wrong afterwards.
 
         ``repeat``: number of runs on the same buffer. A later run finds the changes of the first one, so a
         window is lowered only once. ``control``: the control block that another program has left.
         ``segments``: it is a packet of several segments, as with segmentation offload. ``arrived_by``: the
         interface that the kernel has noted for it; 0: none, as for what Open vSwitch sends from userspace.
+        ``summed``: a network card has made a sum over the packet (``CHECKSUM_COMPLETE``), by which a receiver
+        judges it. Kernels before 6.10 refuse that.
         """
         data = ctypes.create_string_buffer(packet, max(1, len(packet)))
         out = ctypes.create_string_buffer(len(packet) + _ROOM)
@@ -180,6 +196,7 @@ class LoadedProgram:
             ctx_in=ctypes.addressof(context),
             ctx_size_out=len(left),
             ctx_out=ctypes.addressof(left),
+            flags=_CHECKSUM_COMPLETE if summed else 0,
         )
         _bpf(_BPF_PROG_TEST_RUN, attr, f"cannot run the program on {len(packet)} bytes")
         verdict = ctypes.c_int32(attr.retval).value

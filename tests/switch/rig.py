@@ -77,6 +77,8 @@ class Switch:
     datapath: BridgePrograms
     ports: dict[int, BridgePort]
     program: LoadedProgram
+    summed: bool
+    """whether each packet has a sum of the network card, and the kernel looks at it afterwards"""
 
     def leave(
         self, port: int, what: Segment | bytes, segments: Segments | None = None, arrived: int | None = None
@@ -86,7 +88,9 @@ class Switch:
         """
         frame = what.frame() if isinstance(what, Segment) else what
         by = 0 if arrived is None else self.ports[arrived].ifindex
-        result = self.program.run(frame, self.ports[port].ifindex, segments=segments, arrived_by=by)
+        result = self.program.run(
+            frame, self.ports[port].ifindex, segments=segments, arrived_by=by, summed=self.summed
+        )
         assert result.verdict == UNSPEC
         return result.packet
 
@@ -151,7 +155,7 @@ def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
         for port in ports.values():
             datapath.add_port(port)
         with LoadedProgram.attached(ports[1].ifindex) as program:
-            yield Switch(datapath, ports, program)
+            yield Switch(datapath, ports, program, LoadedProgram.can_sum())
     finally:
         host.close()
         for port in ports.values():

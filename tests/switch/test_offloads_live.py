@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import platform
 import socket
 import struct
 import time
@@ -26,8 +27,13 @@ from tests.switch.test_real_hosts import CLIENT, SERVER, Hosts
 LIMIT = 80_000
 SIZE = 3_000_000
 FRAME = 1514
-SO_SNDBUFFORCE = 32  # no name in the module socket
+SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # no names in the module socket
 MANY = 32
+# BIG TCP for IPv4, since Linux 6.3: IFLA_GSO_IPV4_MAX_SIZE and IFLA_GRO_IPV4_MAX_SIZE
+BIG_SIZES, BIG = (63, 64), 400_000
+LARGEST = 14 + 65_535
+KERNEL = tuple(int(each) for each in platform.release().split(".")[:2])
+NEW_LINK, ACKNOWLEDGED = 16, 5
 # struct tcp_info: tcpi_total_retrans, tcpi_data_segs_out
 RETRANSMITTED, DATA_SEGMENTS = 100, 156
 
@@ -112,7 +118,7 @@ def acknowledged(client: socket.socket) -> bytes:
     return info if not struct.unpack_from("I", info, 24)[0] else b""  # tcpi_unacked
 
 
-def transfer(hosts: Hosts, connections: int = 1) -> tuple[int, int]:
+def transfer(hosts: Hosts, connections: int = 1, size: int = SIZE) -> tuple[int, int]:
     """Data from client to server, which gets it byte for byte, in parts by so many connections at once.
     Returns the segments that the client has sent with data, and those of them that it has sent again.
 
@@ -120,8 +126,8 @@ def transfer(hosts: Hosts, connections: int = 1) -> tuple[int, int]:
     allows that whatever the round trip is, but not much more if it is long (TCP Small Queues).
     """
     listener = hosts.listen(80)
-    data = hashlib.shake_128(b"seed").digest(SIZE)
-    part = SIZE // connections
+    data = hashlib.shake_128(b"seed").digest(size)
+    part = size // connections
     pairs = []
     for _ in range(connections):
         client = hosts.connect(80)
@@ -165,8 +171,27 @@ def frames_of_host(hosts: Hosts, address: str, name: str) -> int:
     return int(shown[0]["stats64"]["rx"]["packets"])
 
 
-def govern(hosts: Hosts) -> None:
-    hosts.programs.install_rule(2, WindowRule(WindowKind.WINDOW, 60_000), 2**63, 1)
+def govern(hosts: Hosts, window: int = 60_000) -> None:
+    hosts.programs.install_rule(2, WindowRule(WindowKind.WINDOW, window), 2**63, 1)
+
+
+def allow_big(*names: str) -> None:
+    """Let packets of these interfaces be longer than 64 KB. iproute2 6.1 and pyroute2 cannot say that."""
+    sizes = b"".join(struct.pack("=HHI", 8, each, BIG) for each in BIG_SIZES)
+    for name in names:
+        body = struct.pack("=BxHiII", 0, 0, socket.if_nametoindex(name), 0, 0) + sizes
+        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as route:
+            route.send(struct.pack("=IHHII", 16 + len(body), NEW_LINK, ACKNOWLEDGED, 1, 0) + body)
+            assert struct.unpack_from("=i", route.recv(4096), 16) == (0,)
+
+
+def largest(sniffer: socket.socket) -> int:
+    """The largest frame that it has waiting."""
+    found = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            found = max(found, len(sniffer.recv(1 << 20)))
+    return found
 
 
 @pytest.mark.parametrize("shaped", [whole, cutting])
@@ -189,6 +214,36 @@ def test_every_segment_is_counted_and_every_checksum_is_right(hosts: Hosts, shap
         return (found.packets, found.bytes, found.backlog) == (counters["packets"], counters["bytes"], 0)
 
     assert until(agree)
+
+
+@pytest.mark.skipif(KERNEL < (6, 3), reason="IPv4 packets of more than 64 KB need Linux 6.3")
+def test_packets_of_more_than_64_kilobytes(hosts: Hosts) -> None:
+    """BIG TCP: the IP header has no length. The segments are counted, and windows lowered beside them."""
+    allow_big("p1", "p2")
+    hosts.enter(CLIENT)
+    allow_big("p1h")
+    hosts.enter(SERVER)
+    allow_big("p2h")
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) as sniffer:
+        hosts.enter()
+        sniffer.bind(("p2h", 0))
+        sniffer.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 26)
+        sniffer.setblocking(False)
+
+        sent = 0
+
+        def one_was_big() -> bool:
+            nonlocal sent
+            sent += transfer(hosts, size=10 * SIZE)[0]
+            return largest(sniffer) > LARGEST
+
+        assert until(one_was_big)
+        govern(hosts, 1_000_000)
+        assert until(lambda: one_was_big() and hosts.programs.port_state(hosts.ports[2]).rewritten)
+    flows = [max(flow.dir, key=lambda each: each.bytes) for flow in hosts.flows()]
+    assert sum(each.packets for each in flows) == sent
+    assert hosts.programs.port_state(hosts.ports[2]).malformed == 0
+    assert [checksum_errors(hosts, each) for each in (CLIENT, SERVER)] == [0, 0]
 
 
 def test_a_port_that_cuts_loses_segments_one_by_one(hosts: Hosts) -> None:

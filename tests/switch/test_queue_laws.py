@@ -93,7 +93,7 @@ class Laws:
         self.switch.datapath.queues.law_maps.depths.set(slot, depth)
 
     def run(self, frame: bytes, control: tuple[int, ...] = ()) -> Run:
-        return self.judge.run(frame, self.ifindex, control=control)
+        return self.judge.run(frame, self.ifindex, control=control, summed=self.switch.summed)
 
     @property
     def counts(self) -> Any:

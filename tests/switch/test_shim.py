@@ -83,7 +83,7 @@ class Host:
 
     def _run(self, program: LoadedProgram, what: Segment | bytes, segments: Segments | None = None) -> bytes:
         frame = what.frame() if isinstance(what, Segment) else what
-        result = program.run(frame, self.port.ifindex, segments=segments)
+        result = program.run(frame, self.port.ifindex, segments=segments, summed=LoadedProgram.can_sum())
         assert result.verdict == UNSPEC
         return result.packet
 
