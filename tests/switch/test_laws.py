@@ -96,6 +96,21 @@ def test_the_pool_of_a_law_is_shared_by_the_flows(switch: Switch) -> None:
     assert [flow.granted() for flow in flows] == [20_000] * 3
 
 
+def test_only_flows_that_the_law_limits_want_a_larger_pool(switch: Switch) -> None:
+    """A receiver with a small buffer is always full, and no pool of its port would help it."""
+    install(switch, FairQLaw(), pool=20_000)
+    (flow,) = opened(switch, 1)
+    sent = 0
+    for allowed, granted in (16_000, 16_000), (65_535, 20_000):
+        assert flow.granted(allowed) == granted
+        for _ in range(granted // 1000):
+            flow.data(seq=flow.client_isn + 1 + sent)
+            sent += 1000
+        flow.ack(allowed, ack=flow.client_isn + 1 + sent - 1000)
+        assert (switch.datapath.law_state(PORT).limited_ns > 0) == (granted < allowed)
+        flow.ack(allowed, ack=flow.client_isn + 1 + sent)
+
+
 def test_a_law_whose_lease_has_ended_does_nothing(switch: Switch) -> None:
     install(switch, FairQLaw(), lease=-1, pool=60_000)
     (flow,) = opened(switch, 1)

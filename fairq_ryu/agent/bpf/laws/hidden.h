@@ -158,7 +158,8 @@ LAW_INLINE __u64 hidden_meter(struct fq_hidden *h, __u64 arrivals, __u64 elapsed
 	h->run_bytes += law_min(h->bytes, 1ULL << 34);
 	if (h->run_ns < HIDDEN_RUN_NS && h->run_bytes < HIDDEN_RUN_BYTES)
 		return 0;
-	rate = h->run_bytes * 1000 / law_max(h->run_ns / 1000000, 1);
+	/* The highest rate counts: a time that is cut to whole ms would make each one too high. */
+	rate = h->run_bytes * 1000000 / law_max(h->run_ns / 1000, 1);
 	h->served = law_max(h->served, rate);
 	h->run_ns = h->run_bytes = 0;
 	return rate;

@@ -136,7 +136,8 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 	ended = peer->flags & (FQ_FIN | FQ_RST);
 	if (!ended && (!place->granted || law_uses_window(flight, place->granted)))
 		count_sharing(place, epoch, young);
-	if (place->granted && !ended)
+	/* What the receiver limits does not want a larger pool. */
+	if (place->granted && !place->by_receiver && !ended)
 		law_limited(state, flight, place->granted, handshake_rtt(own, peer), s->now);
 	law_segment(state, own->mss, peer->mss, s->now);
 	if (law->law.flags & FQ_LAW_TENANTS) {

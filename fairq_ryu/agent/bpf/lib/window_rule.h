@@ -89,8 +89,10 @@ __noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct
 	if (!(own->flags & FQ_KNOWN))
 		ADD(port->scale_told, 1);
 	steps = granted_steps(rule, s, own, peer, place, port);
-	if (rule->kind == FQ_RULE_LAW)
+	if (rule->kind == FQ_RULE_LAW) {
 		place->granted = (steps < s->window ? steps : s->window) << scale_of(s, own, peer);
+		place->by_receiver = steps >= s->window;
+	}
 	slot = place->slot;
 	observe = bpf_map_lookup_elem(&observed, &slot);
 	if (observe && *observe) {

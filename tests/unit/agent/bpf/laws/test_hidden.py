@@ -337,6 +337,22 @@ def test_nothing_is_drained_before_a_rate_is_known_and_then_it_is_measured() -> 
     assert hidden.state.peak == pytest.approx(line, rel=0.01)
 
 
+@pytest.mark.parametrize("line, buffer", LINES)
+@pytest.mark.parametrize("every", [13, 14, 17, 21])
+def test_the_rate_is_not_higher_because_a_run_ends_between_two_milliseconds(
+    line: int, buffer: int, every: int
+) -> None:
+    """A round trip for every 1.3 to 2.1 ms, as one flow with a long one has them."""
+    hidden, now = HostHidden(0, buffer), 100 * NS
+    hidden.round_trip(0, RTT, now)
+    for number in range(5000):
+        now += MS // 10
+        if not number % every:
+            hidden.round_trip(0, RTT + buffer * NS // line, now)
+        hidden.arrive(line // 10_000, now)
+    assert hidden.state.served == pytest.approx(line, rel=0.01)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     line=st.integers(125_000, 100_000_000_000),
