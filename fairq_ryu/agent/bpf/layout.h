@@ -245,7 +245,7 @@ struct fq_place {
 	__u32 credited;     /* payload bytes that its tenant has been credited with; wraps */
 	__u16 tenant;       /* ... for which tenant */
 	__u8 counts;        /* ... and how, FQ_COUNTS_... */
-	__u8 by_receiver;   /* granted is what the receiver allows, and the law would allow as much or more */
+	__u8 by_receiver; /* granted is what the receiver allows, and the law would allow as much or more */
 };
 
 /* State of one direction of a connection: of the segments that its sender sends. */

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fairq_ryu.law_spec import LawSpec, parameter
+
+_SEGMENT = 1460
+_MEAN_INTERVALS = 16
+"""By how many intervals the mean of the last 32 samples is late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +25,22 @@ class FairSwitchLaw(LawSpec):
     has_pool: ClassVar[bool] = True
 
     increments: int = parameter(
-        0, "H", 0, 64, "M of Algorithm 1, intervals between two updates; 0: the law of the card's code"
+        0,
+        "H",
+        0,
+        64,
+        "M of Algorithm 1, intervals between updates, or more where it would swing; 0: the law of the code",
     )
 
     def own(self, limit: int, rate: int) -> Mapping[str, int]:
         """The step of the trim: the card moves it by 8 bytes each 8 us at 1 Gbit/s, so in proportion to rate
-        and time.
+        and time. Algorithm 1 has more than M intervals between two updates where it would swing: it is an
+        integrator with k = S / (M * T * target), answered after tau, and k * tau is at most a half.
         """
+        target, interval = self.target(limit), self.interval_us / 1e6
+        tau = self.base_rtt_us / 1e6 + target / max(1, rate) + _MEAN_INTERVALS * interval
+        settles = math.ceil(2 * _SEGMENT * tau / (interval * target))
         return {
             "trim_step": max(1, round(rate * self.interval_us / 1e6 / 125)),
-            "increments": self.increments,
+            "increments": max(self.increments, settles) if self.increments else 0,
         }

@@ -265,6 +265,16 @@ def test_the_queue_of_the_text_settles_at_the_target(flows, rtt):
     assert max(loop.queues[-2500:]) < 2 * 31_250
 
 
+@pytest.mark.parametrize("rtt", [0.01, 0.05, 0.1])
+def test_algorithm_1_does_not_swing_with_long_round_trips(rtt):
+    """With M = 8 and 50 ms it swings between 5 and 58 kB, for ever."""
+    law = FairSwitchLaw(increments=8, base_rtt_us=round(rtt * 1e6))
+    loop = ClosedLoop(HostLaw(fq_law(law, limit=125_000, rate=25_000_000)), 8, rtt)
+    loop.run(8)
+    last = loop.queues[len(loop.queues) // 2 :]
+    assert 0.8 * 31_250 < min(last) <= max(last) < 1.2 * 31_250
+
+
 @given(
     st.integers(1, 200),
     st.integers(1, 64),
