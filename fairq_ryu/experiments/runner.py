@@ -66,7 +66,8 @@ def main(
     except Interrupted:
         print("fairq run: interrupted; the network has been removed", file=sys.stderr)
         return 130
-    assembled = result.assemble(chosen.settings, metadata, measured)
+    seeds = [chosen.seed + number for number in range(len(measured))]
+    assembled = result.assemble(chosen.settings, {**metadata, "seeds": seeds}, measured)
     table.show(assembled, full)
     print(f"result: {result.saved(assembled, out)}", file=sys.stderr)
     return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
@@ -126,7 +127,8 @@ def run(
             logs = out / "logs" / variant.directory
             logs = logs / str(number + 1) if repeat > 1 else logs
             progress = _part(report[variant.name], number, repeat)
-            return run_policy(scenario, variant, logs, config_file, interrupts, progress)
+            seeded = replace(scenario, seed=scenario.seed + number)
+            return run_policy(seeded, variant, logs, config_file, interrupts, progress)
 
         for number in range(repeat):
             order = repetitions.order([each.name for each in variants], number)

@@ -42,8 +42,9 @@ def main(out: Path, quick: bool = False, ids: Sequence[str] = ()) -> int:
     """
     experiments = plan.chosen(plan.load(quick), ids)
     with ownership.given_to_caller(out, [FILE_NAME, *(each.id for each in experiments), *report.WRITTEN]):
+        _check(out, quick)
         parts = _parts(experiments, out)
-        _begin(out, quick)
+        result.write_whole(out / FILE_NAME, {"schema": SCHEMA, "quick": quick})
         try:
             _run(parts)
         except Interrupted:
@@ -165,12 +166,11 @@ def _simulated(simulation: Simulation) -> Measure:
     return measure
 
 
-def _begin(out: Path, quick: bool) -> None:
+def _check(out: Path, quick: bool) -> None:
     """``UserError`` if the directory has the other series."""
     if is_series(out) and of_directory(out) != quick:
         other = "without --quick" if quick else "with --quick"
         raise UserError(f"{out} has a series that was run {other}", "give another --out DIR")
-    result.write_whole(out / FILE_NAME, {"schema": SCHEMA, "quick": quick})
 
 
 def _run(parts: Sequence[_Part]) -> None:

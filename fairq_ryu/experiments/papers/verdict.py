@@ -77,6 +77,11 @@ def _judged(claim: Expression, values: Sequence[float]) -> Verdict:
     if len(values) < 2:
         return Verdict(UNKNOWN, values[0], None, None, "a single repetition has no interval")
     mean, low, high = _interval(claim, values)
+    if claim.claimed.high == 0 and all(each >= 0 and each.is_integer() for each in values):
+        # Nothing of this kind happens, it says: one that did is enough to refute it.
+        some = sum(not claim.claimed.holds(each) for each in values)
+        told = f"in {some} of {len(values)} repetitions it is not {bound}"
+        return Verdict(DIFFERS if some else AGREES, mean, max(low, 0.0), high, told)
     inside = f"the interval of {len(values)} repetitions"
     if claim.claimed.holds(low) and claim.claimed.holds(high):
         return Verdict(AGREES, mean, low, high, f"{inside} is {bound}")
@@ -107,6 +112,7 @@ def _caveats(claim: Expression, whole: Mapping[str, Any]) -> list[str]:
     busy = [figure(each, ("cpu", "switch_thread_percent")) or 0.0 for each in policies]
     if max(busy, default=0.0) >= limit:
         found.append(f"the switch's thread used {max(busy):.0f} % of a CPU, so the machine is in it")
+    found += [told for each in policies if (told := table.left_out(each))]
     runs = [each for part in whole.get("repetitions") or [whole] for each in part["policies"]]
     idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in claim.policies]
     starved = sum(each is not None and each < _IDLE_PERCENT for each in idle)

@@ -138,10 +138,11 @@ def verdicts(one: Side, other: Side) -> Iterator[str]:
         samples = one.samples(each.row.path), other.samples(each.row.path)
         if all(samples):
             counts = len(samples[0]), len(samples[1])
-            yield f"  {each.row.label}: {_verdict(each, (one.name, other.name), samples)}"
-    for reason in (table.unsound(each.figures) for each in (one, other)):
-        if reason:
-            yield f"  {reason}"
+            yield f"  {each.row.label}: {_verdict(each, (one, other), samples)}"
+    for side in (one, other):
+        for reason in (table.unsound(side.figures), table.left_out(side.figures)):
+            if reason:
+                yield f"  {reason}"
     if min(counts) > 1:
         yield (
             f"  {counts[0]} and {counts[1]} repetitions;"
@@ -150,7 +151,7 @@ def verdicts(one: Side, other: Side) -> Iterator[str]:
         )
 
 
-def _verdict(headline: Headline, names: tuple[str, str], samples: tuple[list[float], list[float]]) -> str:
+def _verdict(headline: Headline, sides: tuple[Side, Side], samples: tuple[list[float], list[float]]) -> str:
     row = headline.row
     values = [_value(stats.mean(each), row.style, row.unit) for each in samples]
     if min(map(len, samples)) < 2:
@@ -164,6 +165,8 @@ def _verdict(headline: Headline, names: tuple[str, str], samples: tuple[list[flo
         return f"{NO_DIFFERENCE}: {values[0]} and {values[1]}, {kind} {bounds}"
     more = found.mean > same
     winner = int(more == headline.more_is_better)
+    if "fct_ms" in row.path and table.left_out(sides[winner].figures):
+        return f"cannot tell: {values[0]} and {values[1]}, of the flows that have finished"
     # Seen from the winner, so that a factor is above 1.
     seen = found if winner else (_inverse(found) if ratio else _negative(found))
     word = "higher" if headline.more_is_better else "lower"
@@ -171,7 +174,7 @@ def _verdict(headline: Headline, names: tuple[str, str], samples: tuple[list[flo
         how = f"{_times(seen if headline.more_is_better else _inverse(seen))} times {word}"
     else:
         how = f"{word} by {_by(seen if headline.more_is_better else _negative(seen), row.style, row.unit)}"
-    return f"{names[winner]} is better: {values[winner]} instead of {values[1 - winner]}, {how}"
+    return f"{sides[winner].name} is better: {values[winner]} instead of {values[1 - winner]}, {how}"
 
 
 def _inverse(ratio: intervals.Interval) -> intervals.Interval:

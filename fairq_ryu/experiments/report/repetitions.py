@@ -62,6 +62,8 @@ def _values(key: str, values: Sequence[Any]) -> tuple[Any, Any]:
     if not there:
         return None, None
     if all(isinstance(value, Mapping) for value in there):
+        if len(there) < len(values) and key not in COUNTED:
+            return None, None  # as a figure that is missing
         return _objects(there, key in COUNTED)
     if all(isinstance(value, list) for value in there):
         return _lists(key, there)

@@ -118,6 +118,18 @@ def unsound(policy: Policy) -> str | None:
     )
 
 
+def left_out(policy: Policy) -> str | None:
+    """A sentence on flows whose times are in no figure, because they have not finished; None without any."""
+    groups = [each for each in (policy, *policy.values()) if isinstance(each, Mapping) and "fct_ms" in each]
+    flows = sum(each.get("unfinished") or 0 for each in groups)
+    return (
+        f"{policy['policy']}: {flows:g} flows have not finished, and no mean, percentile or maximum of times "
+        "has them"
+        if flows
+        else None
+    )
+
+
 def sections(result: Mapping[str, Any], full: bool) -> list[list[list[str]]]:
     """The rows of the table: queue law and TCP (in the short one where they differ between the policies),
     the figures, and the ratios.

@@ -112,7 +112,7 @@ class Store:
     def took(self, runs: Sequence[Run]) -> dict[Run, float]:
         """Of these runs those that are there, with the time that each took, s."""
         there = [run for run in runs if self._file(run).exists()]
-        return {run: float(self._read(run)["took_s"]) for run in there}
+        return {run: self._read(run)["took_s"] for run in there}
 
     def save(self, run: Run, took_s: float, figures: Mapping[str, Any]) -> None:
         """Keep the figures of a run. ``OSError`` when there is no room."""
@@ -131,7 +131,10 @@ class Store:
         path = self._file(run)
         try:
             found: dict[str, Any] = json.loads(path.read_text())
-            return {"took_s": found["took_s"], "figures": found["figures"]}
+            figures = found["figures"]
+            if (figures["policy"], figures["failed"]) != (run.policy, None):
+                raise ValueError(f"it is no run of {run.policy}")
+            return {"took_s": float(found["took_s"]), "figures": figures}
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(
                 f"{path} is damaged: {error!r}", "remove it: that run is then made again"

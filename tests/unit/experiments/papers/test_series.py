@@ -171,6 +171,14 @@ def test_another_commit_or_the_other_series_is_refused(bench, tmp_path):
         series.main(tmp_path, ids=["A"])
 
 
+def test_what_is_refused_changes_nothing(bench, tmp_path):
+    """The quick series can still be continued."""
+    assert series.main(tmp_path, quick=True, ids=["A"]) == 0
+    with pytest.raises(UserError, match="run with --quick"):
+        series.main(tmp_path)
+    assert series.main(tmp_path, quick=True) == 0
+
+
 def test_what_quick_leaves_out_is_listed(bench, tmp_path):
     assert series.main(tmp_path, quick=True) == 0
     assert len(bench.made) == 2 * 2

@@ -38,6 +38,9 @@ def judge(text, a, b=None, results=None, **more):
         ("a:x within 8..11", (9.0, 10.0, 11.0), UNKNOWN),  # it is 10 +- 2.48
         ("a:x within 9.9..10.1", (9.0, 10.0, 11.0), UNKNOWN),
         ("a:x <= 0", (0.0, 0.0, 0.0), AGREES),
+        ("a:x <= 0", (0.0, 0.0, 1.0), DIFFERS),
+        ("a:x <= 0", (5.0, 40.0, 3.0), DIFFERS),
+        ("a:x <= 0", (-1.0, 0.0, 1.0), UNKNOWN),
         ("a:x > 0", (0.0, 0.0, 0.0), DIFFERS),
         ("a:x < 0", (0.0, 0.0, 0.0), DIFFERS),
         ("a:x > b:x", (9.0, 10.0, 11.0), AGREES),
@@ -46,6 +49,16 @@ def judge(text, a, b=None, results=None, **more):
 )
 def test_the_interval_decides(text, values, word):
     assert judge(text, values).word == word
+
+
+def test_what_never_happens_is_refuted_by_one_case():
+    found = judge("a:x <= 0", (0.0, 0.0, 1.0))
+    assert found.low == 0 and "in 1 of 3 repetitions it is not <= 0" in found.why
+
+
+def test_flows_that_have_not_finished_are_told():
+    times = {"mice": {"unfinished": 20, "fct_ms": {"p99": 1.0}}}
+    assert "a: 20 flows have not finished" in judge("a:mice.fct_ms.p99 < 5", (9.0, 9.0), **times).why
 
 
 def test_a_quotient_has_the_interval_of_ratios():

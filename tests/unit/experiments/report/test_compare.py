@@ -15,6 +15,7 @@ STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_te
 P99 = ("mice", "fct_ms", "p99")
 SHARE = ("mice", "timeout_share")
 GOODPUT = ("elephants", "goodput_sum_mbit")
+UNFINISHED = ("mice", "unfinished")
 
 
 def put(figures, path, value):
@@ -34,6 +35,7 @@ def made(tmp_path):
             for policy, paths in values.items():
                 figures = copy.deepcopy(STORED["policies"][0])
                 figures["policy"] = policy
+                put(figures, UNFINISHED, 0)
                 for path, listed in paths.items():
                     put(figures, path, listed[number])
                 policies.append(figures)
@@ -87,6 +89,19 @@ def test_the_first_may_be_the_better_one_and_more_may_be_better(made):
     goodput = line(lines, "elephants goodput")
     assert goodput.startswith("a is better: 21.0 Mbit/s instead of 11.0 Mbit/s, 1.91 [")
     assert goodput.endswith("] times higher")
+
+
+def test_flows_that_have_not_finished_win_nothing(made):
+    """Their times are in no figure: those of the others say little."""
+    collapsed = {P99: [149.0, 150, 151], UNFINISHED: [20, 20, 20]}
+    here = made("a", {"droptail": collapsed, "fairq": {P99: [199.0, 200, 201], UNFINISHED: [0, 0, 0]}})
+    lines = told(f"{here}:droptail", ":fairq")
+    assert line(lines, "mice FCT p99") == (
+        "cannot tell: 150.0 ms and 200.0 ms, of the flows that have finished"
+    )
+    assert any(each.startswith("  droptail: 20 flows have not finished") for each in lines)
+    there = made("b", {"droptail": collapsed, "fairq": {P99: [99.0, 100, 101], UNFINISHED: [0, 0, 0]}})
+    assert line(told(f"{there}:droptail", ":fairq"), "mice FCT p99").startswith("fairq is better: 100.0 ms")
 
 
 def test_wide_intervals_show_no_difference(made):

@@ -41,6 +41,12 @@ def test_a_figure_missing_in_one_repetition_has_no_mean():
     assert merged["a"] is None and merged["b"] == 2.0
 
 
+def test_times_missing_in_one_repetition_have_no_mean():
+    times = {"p99": 2.0, "mean": 1.0}
+    merged = repetitions.merge([{"policy": "p", "fct_ms": times}, {"policy": "p", "fct_ms": None}])
+    assert merged["fct_ms"] is None and "fct_ms" not in merged["interval"]
+
+
 def test_samples_are_kept_counts_by_name_are_filled_up_and_members_stay_in_their_places():
     merged = repetitions.merge(
         [
