@@ -239,6 +239,7 @@ def metadata(
         "variants": {each.name: {each.section: dict(each.settings)} for each in variants if each.settings},
         "changed": {each.name: dict(found) for each in variants if (found := each.baseline.settings)},
         "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
+        "datapath": "kernel" if has_kernel_datapath() else "userspace",
         "mininet": _mininet_version(),
         "ryu": _package("c65ryu") or _package("ryu"),
     }

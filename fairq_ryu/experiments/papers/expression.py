@@ -63,6 +63,8 @@ class Expression:
     """those whose figures it has; of another experiment with its id and a point before the name"""
     quotient: bool
     """whether the value is one figure over another, so that it is compared in the logarithm"""
+    single: str
+    """the path of the figure, if it is one that is compared with a number; else empty"""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -118,6 +120,8 @@ class _Parser:
         self._divided = False
 
     def claim(self) -> Expression:
+        (_, first), *others = self._tokens
+        single = first.rpartition(":")[2] if [kind for kind, _ in others] == ["sign", "number"] else ""
         left = self._sum()
         quotient = self._divided
         kind, sign = self._next()
@@ -142,7 +146,7 @@ class _Parser:
             raise self._wrong(f"has {self._tokens[0][1]!r} after its end")
         if not self._policies:
             raise self._wrong("has no figure")
-        return Expression(value, claimed, tuple(self._policies), quotient)
+        return Expression(value, claimed, tuple(self._policies), quotient, single)
 
     def _rest(self, after: str) -> str:
         return self._text.partition(after)[2].strip()

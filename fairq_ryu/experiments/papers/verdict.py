@@ -63,6 +63,11 @@ def judge(
     except UnknownFigure as error:
         return Verdict(UNKNOWN, None, None, None, f"not known: {error}")
     found = _judged(claim, values)
+    steps = claim.single.split(".")
+    if found.word is AGREES and claim.claimed.high is not None and "fct_ms" in steps:
+        group = steps[: steps.index("fct_ms")]
+        if any(table.missing(each[claim.policies[0]], group, steps[-1]) for each in repetitions):
+            found = found._replace(word=UNKNOWN, why="not all flows have finished")
     return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
 
 
@@ -77,10 +82,10 @@ def _judged(claim: Expression, values: Sequence[float]) -> Verdict:
     if len(values) < 2:
         return Verdict(UNKNOWN, values[0], None, None, "a single repetition has no interval")
     mean, low, high = _interval(claim, values)
-    if claim.claimed.high == 0 and all(each >= 0 and each.is_integer() for each in values):
+    if claim.single and claim.claimed.high == 0 and all(each >= 0 and each.is_integer() for each in values):
         # Nothing of this kind happens, it says: one that did is enough to refute it.
         some = sum(not claim.claimed.holds(each) for each in values)
-        told = f"in {some} of {len(values)} repetitions it is not {bound}"
+        told = f"in {some} of {len(values)} repetitions it is not {bound}" if some else f"none seen in {len(values)}"
         return Verdict(DIFFERS if some else AGREES, mean, max(low, 0.0), high, told)
     inside = f"the interval of {len(values)} repetitions"
     if claim.claimed.holds(low) and claim.claimed.holds(high):

@@ -21,7 +21,10 @@ from fairq_ryu.experiments.workloads.common.rows import Headline, figure
 from fairq_ryu.setting import did_you_mean
 
 NO_DIFFERENCE = "no difference that these repetitions can show"
-_MAY_DIFFER = ("project_version", "git_commit", "git_changes", "kernel", "machine", "cpus", "open_vswitch")
+_MAY_DIFFER = (
+    *("project_version", "git_commit", "git_changes", "kernel", "machine", "cpus"),
+    *("open_vswitch", "datapath"),
+)
 """What is told if it differs, because it may be what is compared."""
 
 
@@ -114,7 +117,12 @@ def _check(directory: str, whole: Mapping[str, Any], policy: str) -> None:
 def _allowed(one: Mapping[str, Any], other: Mapping[str, Any], anyway: bool) -> Iterator[str]:
     """Lines about what differs beside the policies. ``UserError`` when it must not."""
     parts = [
-        ({**each["scenario"], "title": ""}, each["metadata"].get("settings") or {}) for each in (one, other)
+        (
+            {**each["scenario"], "title": ""},
+            each["metadata"].get("settings") or {},
+            {"simulator": each["metadata"].get("simulator") or {}},
+        )
+        for each in (one, other)
     ]
     differ = [line for pair in zip(*parts, strict=True) for line in differences.settings(*pair)]
     if differ and not anyway:
@@ -165,7 +173,8 @@ def _verdict(headline: Headline, sides: tuple[Side, Side], samples: tuple[list[f
         return f"{NO_DIFFERENCE}: {values[0]} and {values[1]}, {kind} {bounds}"
     more = found.mean > same
     winner = int(more == headline.more_is_better)
-    if "fct_ms" in row.path and table.left_out(sides[winner].figures):
+    group = row.path[: row.path.index("fct_ms")] if "fct_ms" in row.path else None
+    if group is not None and table.missing(sides[winner].figures, group, row.path[-1]):
         return f"cannot tell: {values[0]} and {values[1]}, of the flows that have finished"
     # Seen from the winner, so that a factor is above 1.
     seen = found if winner else (_inverse(found) if ratio else _negative(found))

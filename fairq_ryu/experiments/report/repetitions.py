@@ -63,9 +63,11 @@ def _values(key: str, values: Sequence[Any]) -> tuple[Any, Any]:
         return None, None
     if all(isinstance(value, Mapping) for value in there):
         if len(there) < len(values) and key not in COUNTED:
-            return None, None  # as a figure that is missing
+            return None, None
         return _objects(there, key in COUNTED)
     if all(isinstance(value, list) for value in there):
+        if len(there) < len(values) and key not in LISTS:
+            return None, None
         return _lists(key, there)
     if any(isinstance(value, (bool, str)) for value in there):
         same = all(value == there[0] for value in there)

@@ -27,7 +27,10 @@ from fairq_ryu.experiments.variants import Variant
 FILE_NAME = "sweep.json"
 SCHEMA = "fairq-sweep/1"
 _SAME = ("scenario_name", "axes", "scenario", "policies")
-_SAME_METADATA = ("settings", "variants", "project_version", "git_commit", "git_changes", "kernel")
+_SAME_METADATA = (
+    *("settings", "variants", "project_version", "git_commit", "git_changes"),
+    *("kernel", "cpus", "open_vswitch", "datapath"),
+)
 
 
 def describe(

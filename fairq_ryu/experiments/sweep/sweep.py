@@ -15,6 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from fairq_ryu.config import loader
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments import ownership, runner
 from fairq_ryu.experiments import scenario as scenarios
@@ -186,9 +187,15 @@ class Sweep:
             },
             "seeds": seeds,
         }
+        if self._store.points[point].values:  # some of them are settings of the controller
+            metadata["settings"] = self._settings(scenario)
         result.save(
             result.assemble(scenario.settings, metadata, measured), self._store.point_directory(point)
         )
+
+    def _settings(self, scenario: Scenario) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as directory:
+            return loader.load(config_files(scenario, Path(directory), self._config_file)).as_dict()
 
     def _figures(self, run: Run) -> dict[str, Any] | None:
         return self._failures.get(run) or self._store.figures(run)

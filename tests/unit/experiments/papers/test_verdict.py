@@ -51,14 +51,22 @@ def test_the_interval_decides(text, values, word):
     assert judge(text, values).word == word
 
 
+def test_a_difference_of_whole_numbers_is_no_count():
+    assert judge("a:x <= b:x", (10.0, 10.0, 13.0), (10.0, 10.0, 10.0)).word == UNKNOWN
+
+
 def test_what_never_happens_is_refuted_by_one_case():
     found = judge("a:x <= 0", (0.0, 0.0, 1.0))
     assert found.low == 0 and "in 1 of 3 repetitions it is not <= 0" in found.why
 
 
 def test_flows_that_have_not_finished_are_told():
-    times = {"mice": {"unfinished": 20, "fct_ms": {"p99": 1.0}}}
-    assert "a: 20 flows have not finished" in judge("a:mice.fct_ms.p99 < 5", (9.0, 9.0), **times).why
+    times = {"mice": {"count": 32, "unfinished": 20, "fct_ms": {"p99": 1.0, "p50": 1.0}}}
+    found = judge("a:mice.fct_ms.p99 < 5", (9.0, 9.0), **times)
+    assert found.word == UNKNOWN and "a: 20 flows have not finished" in found.why
+    assert judge("a:mice.fct_ms.p99 > 0", (9.0, 9.0), **times).word == AGREES
+    few = {"mice": {**times["mice"], "unfinished": 2}}
+    assert judge("a:mice.fct_ms.p50 < 5", (9.0, 9.0), **few).word == AGREES
 
 
 def test_a_quotient_has_the_interval_of_ratios():

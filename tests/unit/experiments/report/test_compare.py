@@ -134,6 +134,13 @@ def test_two_results_are_compared_policy_by_policy(made):
     assert told(one, f"{two}:fairq")[1:] == lines[1:]
 
 
+def test_simulations_that_were_made_differently_are_refused(made):
+    policies = {"fairq": {P99: [1.0, 2]}}
+    one, two = (made(str(n), policies, metadata={"simulator": {"ack_every": n}}) for n in (1, 2))
+    with pytest.raises(UserError, match=r"\[simulator\] ack_every: 1 and 2"):
+        told(one, two)
+
+
 def test_results_of_different_scenarios_or_settings_are_refused(made):
     policies = {"fairq": {P99: [1.0, 2]}}
     one = made("one", policies, metadata={"settings": {"fairq": {"alpha": 0.25}}})

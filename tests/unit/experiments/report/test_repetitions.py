@@ -45,6 +45,8 @@ def test_times_missing_in_one_repetition_have_no_mean():
     times = {"p99": 2.0, "mean": 1.0}
     merged = repetitions.merge([{"policy": "p", "fct_ms": times}, {"policy": "p", "fct_ms": None}])
     assert merged["fct_ms"] is None and "fct_ms" not in merged["interval"]
+    merged = repetitions.merge([{"policy": "p", "each": [1.0, 2.0]}, {"policy": "p", "each": None}])
+    assert merged["each"] is None and "each" not in merged["interval"]
 
 
 def test_samples_are_kept_counts_by_name_are_filled_up_and_members_stay_in_their_places():

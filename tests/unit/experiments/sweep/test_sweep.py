@@ -107,6 +107,22 @@ def test_a_killed_sweep_continues_with_what_is_missing(bench, tmp_path):
     assert result.load(tmp_path / "senders=4")["repeat"] == 3
 
 
+def test_each_point_records_the_settings_of_its_controller(bench, tmp_path):
+    assert run(tmp_path, ("syn=copy,hold",), repeat=1) == 0
+    found = [result.load(tmp_path / f"syn={syn}")["metadata"]["settings"] for syn in ("copy", "hold")]
+    assert [each["fairq_ryu"]["syn"] for each in found] == ["copy", "hold"]
+
+
+@pytest.mark.parametrize("change", [{"policy": "las"}, {"failed": "no room"}])
+def test_a_run_of_another_policy_or_a_failed_one_is_refused(bench, tmp_path, change):
+    assert run(tmp_path) == 0
+    path = tmp_path / "senders=2" / "runs" / "1.1.json"
+    kept = json.loads(path.read_text())
+    path.write_text(json.dumps({**kept, "figures": {**kept["figures"], **change}}))
+    with pytest.raises(UserError, match=r"1\.1\.json is damaged"):
+        run(tmp_path)
+
+
 def test_an_interrupted_sweep_says_how_to_continue(bench, tmp_path, capsys):
     def interrupted(*_run):
         raise Interrupted
