@@ -85,7 +85,8 @@ def _judged(claim: Expression, values: Sequence[float]) -> Verdict:
     if claim.single and claim.claimed.high == 0 and all(each >= 0 and each.is_integer() for each in values):
         # Nothing of this kind happens, it says: one that did is enough to refute it.
         some = sum(not claim.claimed.holds(each) for each in values)
-        told = f"in {some} of {len(values)} repetitions it is not {bound}" if some else f"none seen in {len(values)}"
+        of = f"{len(values)} repetitions"
+        told = f"in {some} of {of} it is not {bound}" if some else f"none seen in {of}"
         return Verdict(DIFFERS if some else AGREES, mean, max(low, 0.0), high, told)
     inside = f"the interval of {len(values)} repetitions"
     if claim.claimed.holds(low) and claim.claimed.holds(high):
