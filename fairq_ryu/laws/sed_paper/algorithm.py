@@ -137,7 +137,8 @@ class Algorithm1:
 
     def announced(self, flow: FlowKey, announcement: Announcement | None, now: float) -> None:
         """Section 3.2: "applications expose their size and deadline information when initiating a deadline
-        flow". It may come after the SYN, and again later on the same connection.
+        flow". It may come after the SYN, and again later on the same connection; that windows are allocated
+        anew then is ours.
         """
         self.dropped.discard(flow)
         self.gif.announce(flow, announcement, now)
