@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import os
 import platform
 import socket
@@ -149,16 +150,6 @@ class LoadedProgram:
         )
         return cls(_bpf(_BPF_PROG_LOAD, attr, "cannot load an empty program"))
 
-    @classmethod
-    def can_sum(cls) -> bool:
-        """Whether this kernel runs programs on packets that are ``summed``."""
-        with cls.empty() as program:
-            try:
-                program.run(bytes(64), socket.if_nametoindex("lo"), summed=True)
-            except BpfError:
-                return False
-        return True
-
     def run(
         self,
         packet: bytes,
@@ -217,6 +208,17 @@ class LoadedProgram:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@functools.cache
+def can_sum() -> bool:
+    """Whether this kernel runs programs on packets that are ``summed``."""
+    with LoadedProgram.empty() as program:
+        try:
+            program.run(bytes(64), socket.if_nametoindex("lo"), summed=True)
+        except BpfError:
+            return False
+    return True
 
 
 def _bpf(command: int, attr: ctypes.Structure, what: str) -> int:

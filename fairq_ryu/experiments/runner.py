@@ -66,10 +66,16 @@ def main(
     except Interrupted:
         print("fairq run: interrupted; the network has been removed", file=sys.stderr)
         return 130
+    left = repeat - len(measured)
+    if left:
+        missing = f"{left} of {repeat} repetitions are missing"
+        print(f"fairq run: interrupted; the network has been removed, and {missing}", file=sys.stderr)
     seeds = [chosen.seed + number for number in range(len(measured))]
     assembled = result.assemble(chosen.settings, {**metadata, "seeds": seeds}, measured)
     table.show(assembled, full)
     print(f"result: {result.saved(assembled, out)}", file=sys.stderr)
+    if left:
+        return 130
     return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
 
 
@@ -113,7 +119,7 @@ def run(
     """Run all policies; returns an object for each repetition, as `result` documents it. A policy that failed
     has the reason in it.
 
-    `Interrupted` if a signal arrived.
+    A signal ends it: then only whole repetitions are there. `Interrupted` without any.
     """
     measured: list[dict[str, Any]] = []
     workload = registry.WORKLOADS[chosen.traffic]
@@ -130,12 +136,16 @@ def run(
             seeded = replace(scenario, seed=scenario.seed + number)
             return run_policy(seeded, variant, logs, config_file, interrupts, progress)
 
-        for number in range(repeat):
-            order = repetitions.order([each.name for each in variants], number)
-            floor = one(alone, floor_policy(chosen), number) if alone else None
-            by_name = {each.name: each for each in variants}
-            found = {name: one(chosen, by_name[name], number) for name in order}
-            measured.append(repetition(chosen, order, floor, [found[each.name] for each in variants]))
+        try:
+            for number in range(repeat):
+                order = repetitions.order([each.name for each in variants], number)
+                floor = one(alone, floor_policy(chosen), number) if alone else None
+                by_name = {each.name: each for each in variants}
+                found = {name: one(chosen, by_name[name], number) for name in order}
+                measured.append(repetition(chosen, order, floor, [found[each.name] for each in variants]))
+        except Interrupted:
+            if not measured:
+                raise
     return measured
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from bench.program_run import UNSPEC, LoadedProgram, Segments
+from bench.program_run import UNSPEC, LoadedProgram, Segments, can_sum
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.bridge import BridgePrograms
@@ -77,19 +77,18 @@ class Switch:
     datapath: BridgePrograms
     ports: dict[int, BridgePort]
     program: LoadedProgram
-    summed: bool
-    """whether each packet has a sum of the network card, and the kernel looks at it afterwards"""
 
     def leave(
         self, port: int, what: Segment | bytes, segments: Segments | None = None, arrived: int | None = None
     ) -> bytes:
         """A frame leaves by a port; returns it as it left. ``segments``: it is a packet of several.
-        ``arrived``: the port by which it has arrived, as the kernel's datapath knows it.
+        ``arrived``: the port by which it has arrived, as the kernel's datapath knows it. Its sum by a network
+        card has to be right afterwards, where the kernel looks at that.
         """
         frame = what.frame() if isinstance(what, Segment) else what
         by = 0 if arrived is None else self.ports[arrived].ifindex
         result = self.program.run(
-            frame, self.ports[port].ifindex, segments=segments, arrived_by=by, summed=self.summed
+            frame, self.ports[port].ifindex, segments=segments, arrived_by=by, summed=can_sum()
         )
         assert result.verdict == UNSPEC
         return result.packet
@@ -155,7 +154,7 @@ def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
         for port in ports.values():
             datapath.add_port(port)
         with LoadedProgram.attached(ports[1].ifindex) as program:
-            yield Switch(datapath, ports, program, LoadedProgram.can_sum())
+            yield Switch(datapath, ports, program)
     finally:
         host.close()
         for port in ports.values():

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bench.program_run import UNSPEC, LoadedProgram, Run
+from bench.program_run import UNSPEC, LoadedProgram, Run, can_sum
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.queue_law import QueueLawProgram
 from fairq_ryu.laws.afcd import AfcdLaw
@@ -93,7 +93,7 @@ class Laws:
         self.switch.datapath.queues.law_maps.depths.set(slot, depth)
 
     def run(self, frame: bytes, control: tuple[int, ...] = ()) -> Run:
-        return self.judge.run(frame, self.ifindex, control=control, summed=self.switch.summed)
+        return self.judge.run(frame, self.ifindex, control=control, summed=can_sum())
 
     @property
     def counts(self) -> Any:

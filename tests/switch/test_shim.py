@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench.program_run import UNSPEC, LoadedProgram, Segments
+from bench.program_run import UNSPEC, LoadedProgram, Segments, can_sum
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.program import UNIFY_GRACE_S
 from fairq_ryu.agent.shim import Shim
@@ -83,7 +83,7 @@ class Host:
 
     def _run(self, program: LoadedProgram, what: Segment | bytes, segments: Segments | None = None) -> bytes:
         frame = what.frame() if isinstance(what, Segment) else what
-        result = program.run(frame, self.port.ifindex, segments=segments, summed=LoadedProgram.can_sum())
+        result = program.run(frame, self.port.ifindex, segments=segments, summed=can_sum())
         assert result.verdict == UNSPEC
         return result.packet
 
