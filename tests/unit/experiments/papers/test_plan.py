@@ -94,6 +94,13 @@ def test_claims_are_of_policies_and_flows_that_are_run(experiment):
         assert claim.words and claim.paper and claim.ours and len(claim.short) <= 18
 
 
+@pytest.mark.parametrize("experiment", BOTH)
+def test_drops_are_claimed_for_each_round(experiment):
+    """A disturbed round is made again, so policies may have made different numbers of them."""
+    for claim in experiment.claims:
+        assert claim.holds.count("qdisc_drops") == claim.holds.count("rounds.made")
+
+
 @pytest.mark.parametrize("experiment", QUICK, ids=lambda each: each.id)
 def test_quick_judges_most_claims_of_what_it_runs(experiment):
     there = [set(claim.expression.policies) <= set(experiment.policies) for claim in experiment.claims]
