@@ -123,6 +123,13 @@ def test_a_run_of_another_policy_or_a_failed_one_is_refused(bench, tmp_path, cha
         run(tmp_path)
 
 
+def test_runs_without_a_description_are_not_continued(bench, tmp_path):
+    assert run(tmp_path) == 0
+    (tmp_path / store.FILE_NAME).unlink()
+    with pytest.raises(UserError, match=r"has runs and no sweep\.json"):
+        run(tmp_path)
+
+
 def test_an_interrupted_sweep_says_how_to_continue(bench, tmp_path, capsys):
     def interrupted(*_run):
         raise Interrupted
