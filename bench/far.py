@@ -33,6 +33,8 @@ NETWORKS = (
 SHARED = Network(1e9, 500, 250_000)
 """Where others have a part of the line."""
 SHARE = 0.98
+SETTLE = 3_000_000_000
+"""So long elephants are alone before anything counts: then the rate of the virtual queue has risen, ns."""
 TICK = 1_000_000
 """Of the clocks of timestamps, ns."""
 MARK_FRAMES = 20
@@ -80,10 +82,12 @@ class _Clocks:
 
 class Far(Bottleneck):
     """The port of a switch that is not ours. Laws run on what arrives behind it, at one bridge or at several:
-    ``receivers``, which have the flows in turn. Nothing of the port itself is known there.
+    ``receivers``, which have the flows in turn. Nothing of the port itself is known there. An ACK passes the
+    bridge when its data arrives, so that a window takes effect a whole round trip later.
     """
 
     def __post_init__(self) -> None:
+        self.behind = 0
         super().__post_init__()
         assert self.law is not None
         self.receivers = [Receiver(self.law, self.rate, self.buffer)]
@@ -226,7 +230,7 @@ def table(networks: tuple[Network, ...] = NETWORKS) -> Iterator[str]:
             ("las, far", las, True),
         )
         for name, spec, far in rows:
-            found = volleys(network, _port(network, spec, far))
+            found = volleys(network, _port(network, spec, far), SETTLE if far else 0)
             yield (
                 f"{network.rate / 1e6:13,.0f} {rtt:9d}  {name:15s} {found.p99:9.2f} {found.queue:11.1%} "
                 f"{found.found:10.1%} {found.goodput:10.1%} {found.drops:6d}"

@@ -71,12 +71,14 @@ class Outcome:
     unfinished: int
 
 
-def volleys(network: Network, port: Bottleneck) -> Outcome:
-    """Run the model of that port."""
+def volleys(network: Network, port: Bottleneck, settle: int = 0) -> Outcome:
+    """Run the model of that port. ``settle``: so long (ns) the elephants are alone before anything counts,
+    beyond the time that the law needs.
+    """
     drain = network.buffer * 8e9 / network.rate
     warm = int(max(100 * (port.round_trip + drain), 20e6))
     elephants = [port.start(port.now + i * 1000) for i in range(ELEPHANTS)]
-    port.run(port.now + warm)
+    port.run(port.now + settle + warm)
     area, acked, began = port.byte_ns, sum(flow.acked for flow in elephants), port.now
     drops = port.drops
     port.found.clear()

@@ -5,8 +5,8 @@ The law is the C code of the switch, compiled for the host (``agent/bpf/laws/hos
 Senders are ACK-clocked: they have the smaller of their congestion window and the granted window under way,
 begin with ten segments, double each round trip until the first loss, and halve then. What is lost is sent
 again after a round trip; if it was among the last three segments of a flow, after the minimum retransmission
-timeout. ACKs pass the switch half a round trip after their data has left it, as they do where the receiver is
-next to it.
+timeout. An ACK passes the switch some time after its data has left it (``behind``), and reaches the sender
+after the rest of a round trip.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Flow:
 @dataclass
 class Bottleneck:
     """One port. ``rate`` in bit/s, ``round_trip`` with an empty queue in ns, ``buffer`` in bytes; ``step`` of
-    windows, bytes. ``seed`` decides by how much ACKs are late (at most 2 % of a round trip).
+    windows, bytes. ``seed`` decides by how much ACKs are late (at most 2 % of a round trip). ``behind``: ns
+    that data takes from the port to the receiver, and its ACK back to the switch; None: half a round trip.
     """
 
     rate: float
@@ -69,6 +70,7 @@ class Bottleneck:
     law: HostLaw | None = None
     step: int = 512
     seed: int = 1
+    behind: int | None = None
 
     now: int = 1_000_000_000
     backlog: int = 0
@@ -85,6 +87,7 @@ class Bottleneck:
         self._random = random.Random(self.seed)
         self._changed_at = self._free_at = self.now
         self._sharing = self._young = 0
+        self._behind = self.round_trip // 2 if self.behind is None else self.behind
 
     def start(self, at: int, size: int | None = None) -> Flow:
         """A flow opens its connection at that time."""
@@ -169,20 +172,21 @@ class Bottleneck:
     def _dequeue(self, flow: Flow, size: int) -> None:
         self._leave(size + HEADERS)
         late = self._random.randrange(1 + self.round_trip // 50)
-        self._at(self.now + self.round_trip // 2 + late, self._pass_ack, flow, size)
+        self._at(self.now + self._behind + late, self._pass_ack, flow, size)
 
     def _pass_ack(self, flow: Flow, size: int) -> None:
         """An ACK passes the switch, which lowers its window."""
+        before = self.round_trip - self._behind
         if self.law is not None:
             flight = flow.sent - flow.passed
             flow.passed += size
-            flight += self.law.released(flow.measured, flow.passed, self.round_trip // 2, self.now)
+            flight += self.law.released(flow.measured, flow.passed, before, self.now)
             if flow.granted == _ANY_WINDOW or flight > flow.granted // 2:
                 flow.used_window_at = self.now
             if flow.granted != _ANY_WINDOW:
                 self.law.limited(flight, flow.granted, flow.handshake, self.now)
             self._grant(flow)
-        self._at(self.now + self.round_trip // 2, self._receive_ack, flow, size)
+        self._at(self.now + before, self._receive_ack, flow, size)
 
     def _grant(self, flow: Flow) -> None:
         assert self.law is not None

@@ -194,7 +194,7 @@ class HostLaw:
         """Bytes that ACKs have released in a round trip between switch and sender; ``measured`` is the flow's
         ``fq_round``.
         """
-        times = rtt_ns, self.parameters.base_rtt_ns, ctypes.c_uint64(now_ns)
+        times = rtt_ns, ctypes.c_uint64(now_ns)
         return int(self.library.fq_host_released(ctypes.byref(measured), ctypes.c_uint64(acked), *times))
 
     def window(self, flows: int, young: int = 0, sent: int = 10**9, mss: int = 1460) -> int:

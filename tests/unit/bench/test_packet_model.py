@@ -55,6 +55,25 @@ def test_las_serves_a_volley_sooner_than_fairq_and_its_last_mouse_no_later():
 
 
 @pytest.mark.parametrize("name", ["fairq", "las"])
+@pytest.mark.parametrize("round_trip", [100, 500])
+def test_flows_fill_the_link_again_when_datagrams_have_gone(name, round_trip):
+    """The receivers are next to the switch, and round trips are shorter than the law assumes: while the queue
+    is empty, the switch has seen nothing of what is under way.
+    """
+    spec = specs(Network(10e9, 1000, 500_000))[name]
+    law = switch_law(parameters(spec, QueueLimits("model", 500_000, int(10e9 / 8))))
+    port = Bottleneck(10e9, round_trip * 1000, 500_000, law, behind=0)
+    flows = [port.start(port.now) for _ in range(8)]
+    port.run(port.now + 50_000_000)
+    port.load(port.now + 20_000_000)
+    port.run(port.now + 60_000_000)
+    before = sum(flow.acked for flow in flows)
+    port.run(port.now + 20_000_000)
+    got = sum(flow.acked for flow in flows) - before
+    assert got * (MSS + HEADERS) / MSS * 8 / 0.02 / 10e9 > 0.97
+
+
+@pytest.mark.parametrize("name", ["fairq", "las"])
 @pytest.mark.parametrize("rate", [50e6, 200e6])
 def test_a_lone_flow_with_a_long_round_trip_fills_the_link_with_default_settings(name, rate):
     """The laws assume a round trip of 1 ms. A flow with 20 ms waits longer for the answer to its last window,

@@ -43,9 +43,9 @@ void fq_host_limited(struct fq_law_state *st, __u32 flight, __u32 granted, __u64
 	law_limited(st, flight, granted, rtt, now);
 }
 
-__u32 fq_host_released(struct fq_round *r, __u64 acked, __u32 rtt, __u32 base_rtt, __u64 now)
+__u32 fq_host_released(struct fq_round *r, __u64 acked, __u32 rtt, __u64 now)
 {
-	return round_released(r, acked, rtt, base_rtt, now);
+	return round_released(r, acked, rtt, now);
 }
 
 int fq_host_has_room(const struct fq_room *r)

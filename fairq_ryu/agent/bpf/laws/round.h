@@ -14,15 +14,15 @@
 
 /*
  * Bytes that ACKs have released in the last round trip `rtt` (ns) between the switch and the sender, an eighth more
- * for what a round measures too little; `acked` is all that has been acknowledged. 0 if the sender is near: its round
- * trip is not longer than `base_rtt`.
+ * for what a round measures too little; `acked` is all that has been acknowledged. A near sender has little there. But
+ * where the receiver is next to the switch and the queue is empty, this is all that a flow has under way, however short
+ * the round trip is: without it no flow would seem to use its window, and a pool that is too small would stay so.
  */
-LAW_INLINE __u32 round_released(struct fq_round *r, __u64 acked, __u32 rtt, __u32 base_rtt,
-				__u64 now)
+LAW_INLINE __u32 round_released(struct fq_round *r, __u64 acked, __u32 rtt, __u64 now)
 {
 	__u64 elapsed = law_less(now, r->ns), bytes = law_less(acked, r->acked);
 
-	if (rtt <= base_rtt)
+	if (!rtt)
 		return 0;
 	if (elapsed < rtt)
 		return r->released;

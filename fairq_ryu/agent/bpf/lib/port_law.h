@@ -129,8 +129,8 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state || law->expires_ns <= s->now)
 		return FQ_NO_WINDOW;
-	flight = s->flight + round_released(&peer->round, own->acked, peer->rtt_ns,
-					    law->law.base_rtt_ns, s->now);
+	flight = s->flight + round_released(&peer->round, own->acked,
+					    peer->rtt_ns ?: law->law.base_rtt_ns, s->now);
 	young = peer->bytes < law->law.young_bytes;
 	/* ACKs come after the FIN, too, when what it had under way may still look like a used window. */
 	ended = peer->flags & (FQ_FIN | FQ_RST);
