@@ -32,21 +32,34 @@ class FarQueue:
     """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link, or else the
     one that is found), ``buffer`` in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). While
     nothing is known of the queue that it stands for, the virtual queue drains at the rate times ``share``, so
-    that it grows first.
+    that it grows first. ``leased``: the rate while a controller leases it another one; 0: it does not.
     """
 
     port: str
     rate: int = 0
     buffer: int = 0
     share: float = SHARE
+    leased: int = 0
 
     def limits(self, link: int) -> tuple[int, int]:
         """Bytes that the virtual queue holds, and its rate in bytes per second. ``link``: the speed of the
         port, or of the line that was found, in bits per second. (0, 0) if nobody knows a rate.
         """
+        rate = self.leased or self.rate or link // 8
+        return self._buffer(rate), int(rate * self.share)
+
+    def stands_for(self, link: int) -> int:
+        """Bytes that take as long at the rate in force as the buffer takes at the rate without a lease: a
+        lease does not change the queue in the switch above, and a delay there is compared with this.
+        """
         rate = self.rate or link // 8
+        if not self.leased or not rate:
+            return self._buffer(self.leased or rate)
+        return max(1, min(self._buffer(rate) * self.leased // rate, MOST_BUFFER))
+
+    def _buffer(self, rate: int) -> int:
         drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0
-        return self.buffer or drained, int(rate * self.share)
+        return self.buffer or drained
 
     def wrong(self) -> str | None:
         """What is out of its bounds; None: all is within."""

@@ -53,7 +53,17 @@ def known_line(port: BridgePort) -> int:
     or the link says; 0: neither does.
     """
     assert port.far is not None
-    return port.far.rate or (0 if port.driver in _WITHOUT_RATE else port.speed // 8)
+    return port.far.leased or port.far.rate or _link(port)
+
+
+def _link(port: BridgePort) -> int:
+    return 0 if port.driver in _WITHOUT_RATE else port.speed // 8
+
+
+def stands_for(port: BridgePort, found: int = 0) -> int:
+    """Bytes of the queue that a far queue stands for (:meth:`FarQueue.stands_for`); 0: not known."""
+    assert port.far is not None
+    return port.far.stands_for(8 * (_link(port) or found))
 
 
 def far_limits(port: BridgePort, found: int = 0) -> QueueLimits:

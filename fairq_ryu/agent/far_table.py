@@ -34,7 +34,7 @@ class FarTable:
     def queues(self) -> dict[str, FarQueue]:
         """The far queues that ports should have now, by interface, with the rates in force."""
         return {
-            port: replace(queue, rate=self._rates[port]) if port in self._rates else queue
+            port: replace(queue, leased=self._rates[port]) if port in self._rates else queue
             for port, queue in self._own().items()
         }
 

@@ -15,12 +15,13 @@ from fairq_ryu.control.agents.agent_link import AgentLink
 
 class FarAgent:
     """Its ``ports`` are numbers by interface; ``table`` is what it begins with. It carries out what was sent
-    to it before. ``silent``: it answers nothing; ``leases`` has what was leased to it.
+    to it before. ``silent``: it reads nothing, until later; ``leases`` has what was leased to it.
     """
 
     def __init__(self, link: AgentLink, ports: Mapping[str, int], table: FarTable) -> None:
         self.table, self._link, self._ports = table, link, ports
         self.silent = False
+        self._unread: list[Any] = []
         self.leases: list[far_queues.RateLease] = []
         for name, number in ports.items():
             link.ports[number].name = name
@@ -31,8 +32,9 @@ class FarAgent:
 
     def _sent(self, message: Any, **options: Any) -> None:
         self._send(message, **options)
-        if not self.silent:
-            self._receive(message)
+        self._unread.append(message)
+        while self._unread and not self.silent:
+            self._receive(self._unread.pop(0))
 
     def _receive(self, message: Any) -> None:
         number = getattr(message, "exp_type", None)

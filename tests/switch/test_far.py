@@ -652,6 +652,15 @@ def test_the_rate_of_the_virtual_queue_is_the_share_at_first(switch: Switch, far
     assert found.peak > 100_000
 
 
+def test_a_peak_is_forgotten_when_nothing_arrives(switch: Switch, far: BridgePort) -> None:
+    found, data = judged(switch, far), switch.datapath
+    for age, peak in ((1, found.peak), (2, 0), (3, 0)):
+        found.peak_span = (time.monotonic_ns() >> 30) - age
+        data.window.hidden.set(c_uint32(data.window.slots[far.ifindex]), found)
+        if (time.monotonic_ns() >> 30) - age == found.peak_span:  # not in the last moment of a second
+            assert data.hidden_queue(far).peak == peak
+
+
 def test_without_a_rate_nothing_is_queued_and_arrivals_are_measured(switch: Switch) -> None:
     for port in with_queue(switch, FarQueue("p1", buffer=20_000)):
         found = judged(switch, port)

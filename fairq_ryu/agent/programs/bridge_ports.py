@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fairq_ryu.agent.far_ports import far_limits, known_line
+from fairq_ryu.agent.far_ports import far_limits, known_line, stands_for
 from fairq_ryu.agent.found_rate import FoundRate, Seen
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.programs.host import HostPrograms
@@ -73,7 +73,8 @@ class BridgePorts:
     def _set_far_limits(self, port: BridgePort) -> None:
         assert port.far is not None
         found = self.line_of(port)
-        self.host.far.set_limits(port.ifindex, far_limits(port, found), found, port.far.buffer)
+        buffer = stands_for(port, found)
+        self.host.far.set_limits(port.ifindex, far_limits(port, found), found, buffer)
 
     def line_of(self, port: BridgePort) -> int:
         """The rate of the line by which the data of a far queue arrives, bytes per second: as it is said, or
@@ -88,10 +89,11 @@ class BridgePorts:
         """
         for port in self._ports.values():
             if port.far is None or known_line(port):
+                self._found_rates.pop(port.ofport, None)
                 continue
-            rate, lost_before = self._found_rates.get(port.ofport, (FoundRate(), 0))
             hidden = self.host.far.hidden(port.ifindex)
             lost = int(self.window.port_state(port.ifindex).lost_above)
+            rate, lost_before = self._found_rates.get(port.ofport, (FoundRate(), lost))
             seen = Seen(
                 served=int(hidden.served) if hidden.line == rate.rate else 0,
                 peak=max(int(hidden.peak), int(hidden.peak_before)),

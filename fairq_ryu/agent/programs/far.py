@@ -6,6 +6,7 @@ known by their ids (:mod:`fairq_ryu.agent.far_ports`).
 
 from __future__ import annotations
 
+import time
 from ctypes import c_uint32
 from typing import Any
 
@@ -70,14 +71,18 @@ class FarProgram(FilterProgram):
         the rate of that one, bytes per second (0: not known), ``buffer``: what it holds, bytes (0: likewise).
         Raises :class:`BpfError`.
         """
-        entry = layout.fq_far_queue(line=line, base=limits.rate, limit=limits.limit or buffer, is_kept=1)
+        entry = layout.fq_far_queue(line=line, base=limits.rate, limit=buffer, is_kept=1)
         self._far_queues.set(c_uint32(self._window.slots[known]), entry)
         self._queues.set_limits({known: limits}, [known])
 
     def hidden(self, known: int) -> Any:
         """What is known of the queue that a far queue stands for, an ``fq_hidden``."""
-        found = self._window.hidden.get(c_uint32(self._window.slots[known]))
-        return layout.fq_hidden() if found is None else found
+        found = self._window.hidden.get(c_uint32(self._window.slots[known])) or layout.fq_hidden()
+        # The program forgets a peak when data arrives; since then none may have.
+        age = ((time.monotonic_ns() >> 30) - found.peak_span) & 0xFFFFFFFF
+        if age:
+            found.peak, found.peak_before = (found.peak if age == 1 else 0), 0
+        return found
 
     def stop(self, known: int) -> None:
         """A port, which may have been deleted already, has no far queue any more."""

@@ -119,16 +119,18 @@ class FarControl:
                 f"{MOST_TOLD} far queues of this bridge were changed by request already",
                 "write them into the configuration",
             ) from None
-        if not link.far_queues.acknowledged(number, self.answer_s):
+        answered = link.far_queues.acknowledged(number, self.answer_s)
+        reason = link.far_queues.refusal(number) if answered else None
+        if reason is not None:
+            orders.undo(link.dpid, before)
+            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
+        # Without an answer, too: what is not stored ends with the next change.
+        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): _value(queue)})
+        if not answered:
             raise Unacknowledged(
                 f"the agent of bridge {link.modes.bridge} has not answered within {self.answer_s:g} s",
                 "it is told again when it connects; GET /v1/far-queues has what it says",
             )
-        reason = link.far_queues.refusal(number)
-        if reason is not None:
-            orders.undo(link.dpid, before)
-            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
-        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): _value(queue)})
         text = f"{name} ({key.short}): {words}"
         self.log.info("%s", text)
         self.report(Occurrence(Kind.FAR, text, key))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fairq_ryu.agent.far_table import FarTable
@@ -46,18 +48,31 @@ def test_a_wrong_one_is_refused_with_all_others(wrong, says):
 def test_a_leased_rate_ends_by_itself():
     table = FarTable([ETH0, ETH1])
     assert table.lease(RateLease(2, {"eth0": 125_000, "eth9": 125_000}), 5 * S)
-    assert table.queues == {"eth0": FarQueue("eth0", 125_000, 100_000), "eth1": ETH1}
+    assert table.queues == {"eth0": replace(ETH0, leased=125_000), "eth1": ETH1}
     assert not table.lease(RateLease(2, {"eth0": 125_000}), 6 * S), "renewed: nothing has changed"
-    assert not table.expire(8 * S - 1) and table.queues["eth0"].rate == 125_000
+    assert not table.expire(8 * S - 1) and table.queues["eth0"].leased == 125_000
     assert table.expire(8 * S) and table.queues == {"eth0": ETH0, "eth1": ETH1}
     assert not table.expire(9 * S)
+
+
+def test_a_lease_changes_the_rate_and_not_the_queue_in_the_switch_above():
+    """The same delay is the same part of it, whatever the rate is."""
+    own = FarQueue("eth0", 1_250_000, 100_000)
+    assert own.stands_for(0) == 100_000
+    leased = replace(own, leased=3_125_000)
+    assert leased.limits(0) == (100_000, int(0.98 * 3_125_000)) and leased.stands_for(0) == 250_000
+    assert replace(own, leased=312_500).stands_for(0) == 25_000
+    assert replace(own, buffer=0, leased=2_500_000).stands_for(0) == 12_500
+    assert FarQueue("eth0").stands_for(0) == 0
+    assert FarQueue("eth0").stands_for(8 * 1_250_000) == 6_250
+    assert FarQueue("eth0", buffer=20_000).stands_for(0) == 20_000
 
 
 def test_a_lease_replaces_the_one_before():
     table = FarTable([ETH0, ETH1])
     table.lease(RateLease(2, {"eth0": 125_000}), 0)
     assert table.lease(RateLease(2, {"eth1": 125_000}), 1)
-    assert (table.queues["eth0"], table.queues["eth1"].rate) == (ETH0, 125_000)
+    assert (table.queues["eth0"], table.queues["eth1"].leased) == (ETH0, 125_000)
     assert table.lease(RateLease(0, {"eth1": 250_000}), 2) and table.queues["eth1"] == ETH1
     with pytest.raises(OpenFlowError):
         table.lease(RateLease(2, {"eth0": 250_000, "eth1": 1}), 3)

@@ -338,7 +338,7 @@ def test_one_that_cannot_be_started_is_refused_with_all_others():
 def test_a_leased_rate_is_in_force_until_it_ends():
     made, programs, server = running(FarQueue("s1-eth1", 1_000_000))
     made.lease_far_rates(RateLease(2, {"s1-eth1": 500_000}), 0)
-    assert programs.ports[FAR | 1].far == FarQueue("s1-eth1", 500_000)
+    assert programs.ports[FAR | 1].far == FarQueue("s1-eth1", 1_000_000, leased=500_000)
     assert made.far_queues() == [FarQueueState(FarQueue("s1-eth1", 1_000_000), False, 1, 500_000)]
     made.expire_far_rates(2 * 10**9 - 1)
     assert programs.done == [f"~port {far_id(101)}"]

@@ -151,6 +151,9 @@ def test_an_agent_that_does_not_answer(site: RestSite, agent: FarAgent) -> None:
     assert answer.status_int == 504
     assert "has not answered within 0.01 s; it is told again when it connects" in answer.json["detail"]
     assert "s2-eth2" in site.windows.far_orders.of(2) and not events(site)
+    agent.silent = False
+    assert put(site, WORDS, "/v1/far-queues/br2/s2-eth1").status_int == 200
+    assert set(agent.table.told) == {"s2-eth1", "s2-eth2"}, "the next change keeps it"
 
 
 def test_an_agent_that_connects_again_is_told_all_of_it(site: RestSite, agent: FarAgent) -> None:

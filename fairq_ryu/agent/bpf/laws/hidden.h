@@ -202,7 +202,10 @@ LAW_INLINE __u64 hidden_rate(const struct fq_far_queue *far, struct fq_hidden *h
 
 	step = hidden_rise(far, h, elapsed, now);
 	if (!known) {
-		h->why = rate < far->base ? FQ_HIDDEN_OTHERS : FQ_HIDDEN_BLIND;
+		if (rate >= far->base)
+			h->why = FQ_HIDDEN_BLIND;
+		else if (h->why != FQ_HIDDEN_FULL)
+			h->why = FQ_HIDDEN_OTHERS;
 		return law_min(rate + step, far->base);
 	}
 	if (stands) {
@@ -244,6 +247,12 @@ LAW_INLINE __u64 hidden_drain(__u64 rate)
 	return rate ? law_max(((rate << FQ_DRAIN_SHIFT) + NS_PER_S / 2) / NS_PER_S, 1) : 0;
 }
 
+/* No queue of this size delays a sample longer, ns; 0: nobody knows. */
+LAW_INLINE __u64 hidden_bound(__u64 line, __u32 limit)
+{
+	return law_div((__u64)2 * limit * NS_PER_S, line);
+}
+
 /* Nothing is known of the queue: at the beginning, and when nothing has arrived for long. */
 LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h)
 {
@@ -252,7 +261,7 @@ LAW_INLINE void hidden_begin(const struct fq_far_queue *far, struct fq_hidden *h
 	h->limit = far->line ? far->limit : 0;
 	h->rate = far->base;
 	h->drain = hidden_drain(far->base);
-	h->bound_ns = law_div((__u64)2 * far->limit * NS_PER_S, far->line);
+	h->bound_ns = hidden_bound(far->line, far->limit);
 	h->why = far->line ? FQ_HIDDEN_BLIND : FQ_HIDDEN_UNKNOWN;
 }
 
@@ -264,10 +273,14 @@ LAW_INLINE void hidden_change(const struct fq_far_queue *far, struct fq_hidden *
 {
 	bool others = h->line && far->line && h->rate < h->base;
 	__u64 kept = law_div((h->rate >> 10) * (far->line >> 10), h->line >> 10) << 10;
+	__u64 bound = h->bound_ns, own = hidden_bound(h->line, h->limit);
 	__u32 why = h->why;
 
 	hidden_begin(far, h);
 	h->served = 0;
+	/* A lease has moved: it is the same queue, and if that was found to be larger, it still is. */
+	if (law_less(h->bound_ns, own) + law_less(own, h->bound_ns) <= own / 16)
+		h->bound_ns = law_max(h->bound_ns, bound);
 	if (!others || kept >= far->base)
 		return;
 	h->rate = law_max(kept, far->line / HIDDEN_LEAST);
@@ -288,7 +301,7 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	/* Nothing arrived for long: neither is that a rate, nor are the samples those of now. */
 	if (elapsed > NS_PER_S) {
 		hidden_begin(far, h);
-		h->stands = 0;
+		h->stands = h->probes = 0;
 		h->since_ns = now;
 		h->probed_ns = now - HIDDEN_PROBE_NS + HIDDEN_FIRST_NS;
 		h->lost = lost;
@@ -307,6 +320,8 @@ LAW_INLINE void hidden_judge(const struct fq_far_queue *far, struct fq_hidden *h
 	/* What arrived while the rate was lowered says nothing about what is left for us. */
 	if (h->probes) {
 		h->run_ns = h->run_bytes = 0;
+		if (h->stands)
+			h->since_ns = now;
 		stands = h->stands = 0;
 	}
 	served = hidden_meter(h, arrivals, elapsed, stands, now);

@@ -298,6 +298,68 @@ def test_what_was_inferred_ends_with_a_second_without_arrivals() -> None:
     assert loop.hidden.arrive(1, loop.now + 2 * NS) == int(0.98 * loop.line)
 
 
+def test_after_a_probe_the_rate_rises_as_slowly_as_after_anything_else_that_stood() -> None:
+    """Something has stood for seconds, and is gone with the probe."""
+    line, buffer = LINES[2]
+    hidden, now = HostHidden(line, buffer), 100 * NS
+    hidden.round_trip(0, RTT, now)
+    hidden.arrive(1, now)
+    state = hidden.state
+
+    def step(stands: bool) -> None:
+        nonlocal now
+        now += MS
+        for _ in range(2):
+            hidden.round_trip(0, RTT + (buffer * NS // line // 2 if stands else 0), now)
+        hidden.arrive(line // 2000, now)
+
+    began = now
+    while not (state.probes and now - began > 4 * NS):
+        step(True)
+    while state.probes:
+        step(False)
+    ended, before = now, state.rate
+    while now - ended < NS // 10:
+        step(False)
+    # Once by an interval what has come, then a hundredth of the line in a second, and four times that later.
+    assert state.rate - max(before, line // 2) < line // 500
+
+
+def test_a_pause_ends_a_probe() -> None:
+    loop = Loop(*LINES[2])
+    while not loop.hidden.state.probes:
+        loop.run(STEP / NS)
+    loop.hidden.arrive(1, loop.now + 2 * NS)
+    assert not loop.hidden.state.probes
+
+
+def test_a_queue_that_was_ours_is_not_that_of_others_when_round_trips_are_no_longer_seen() -> None:
+    line, buffer = LINES[2]
+    loop = Loop(line, buffer, believed=int(1.03 * line))
+    while not loop.hidden.state.rate < loop.hidden.far.base:
+        loop.run(0.01)
+    assert loop.hidden.state.why == Why.FULL
+    loop.samples = 0
+    assert {each.why for each in loop.run(0.5)} == {Why.FULL}
+
+
+def test_a_lease_that_moves_does_not_forget_that_the_queue_is_larger() -> None:
+    line, buffer = LINES[2]
+    loop = Loop(line, 8 * buffer, room=buffer)
+    loop.run(2)
+    loop.queue = loop.buffer
+    loop.run(2, others=lambda _: 0.4)
+    far, state = loop.hidden.far, loop.hidden.state
+    widened = state.bound_ns
+    assert widened > 2 * buffer * NS // line
+    far.line, far.base, far.limit = line // 3, int(0.98 * line / 3), buffer // 3
+    loop.run(0.1)
+    assert state.line == line // 3 and state.bound_ns == widened
+    far.limit = buffer
+    loop.run(0.1)
+    assert state.bound_ns == 2 * buffer * NS // (line // 3), "another queue"
+
+
 def test_what_others_have_is_known_when_the_line_changes() -> None:
     """A lease that moves, and a rate that was found."""
     line, buffer = LINES[2]
