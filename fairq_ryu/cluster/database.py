@@ -34,6 +34,8 @@ _PROBE = 2000
 # A server is left, too, when its rows have not changed for so long, s: controllers beat more often than that.
 # It may answer echoes although it is cut off from its cluster, or has forgotten what it was asked.
 _STILL = 10.0
+# After so long without a first connection it is said that there is none, s; and every warning this often, s.
+_SILENT, _WARNING_INTERVAL = 5.0, 60.0
 # In place of a dpid, in the row with the latest generation of all bridges whose rows were removed.
 _REMOVED = "removed"
 _DPID = re.compile(r"[0-9a-f]{16}")
@@ -104,7 +106,9 @@ class Database:
         self._queue: deque[_Waiting] = deque()
         self._running: tuple[_Waiting, Any] | None = None
         self._requests: dict[tuple[str, str], str | None] = {}
-        self._connected: bool | None = None
+        self._connected = False
+        self._lost_at: float | None = time.monotonic()
+        self._warned_at: dict[str, float] = {}
         self._seen: tuple[Any, ...] = ()
         self._seen_at = 0.0
 
@@ -117,8 +121,9 @@ class Database:
     def step(self) -> bool:
         """Receive what has come. Returns whether controllers or bridges may have changed."""
         self._idl.run()
-        again = self._note_connection()
-        self._leave_still_server(time.monotonic())
+        now = time.monotonic()
+        again = self._note_connection(now)
+        self._leave_still_server(now)
         changed, self._idl.others = self._idl.others or again, False
         if again:
             # All rows may have come anew, without a word about those that have gone.
@@ -149,19 +154,32 @@ class Database:
     @property
     def connected(self) -> bool:
         """Whether the server can be reached now."""
-        return bool(self._connected)
+        return self._connected
 
-    def _note_connection(self) -> bool:
+    def _warn(self, now: float, text: str, *values: object) -> bool:
+        """Log this once a minute. Returns whether it was logged."""
+        if now - self._warned_at.get(text, float("-inf")) < _WARNING_INTERVAL:
+            return False
+        self._warned_at[text] = now
+        self._log.warning(f"cluster: {text} (logged once a minute)", *values)
+        return True
+
+    def _note_connection(self, now: float) -> bool:
         """Returns whether there is a connection that was not there before."""
-        connected = self._idl.state == self._idl.IDL_S_MONITORING and bool(self._idl._session.is_connected())
-        if connected != self._connected:
-            if connected:
+        before = self._connected
+        self._connected = self._idl.state == self._idl.IDL_S_MONITORING and bool(
+            self._idl._session.is_connected()
+        )
+        if self._connected:
+            if self._lost_at is not None:
                 self._log.info("cluster: connected to the database at %s", self._remote)
-            elif self._connected:
-                self._log.warning("cluster: the database at %s is lost; trying again", self._remote)
-            self._connected = connected
-            return connected
-        return False
+            self._lost_at = None
+        elif before:
+            logged = self._warn(now, "the database at %s is lost; trying again", self._remote)
+            self._lost_at = now if logged else None
+        elif not self.filled and self._lost_at is not None and now - self._lost_at > _SILENT:
+            self._warn(now, "the database at %s does not answer; no bridge is governed", self._remote)
+        return self._connected and not before
 
     def _leave_still_server(self, now: float) -> None:
         session = self._idl._session
@@ -169,7 +187,7 @@ class Database:
         if seen != self._seen or not session.is_connected():
             self._seen, self._seen_at = seen, now
         elif now - self._seen_at > _STILL:
-            self._log.warning("cluster: the database at %s stands still; leaving it", session.get_name())
+            self._warn(now, "the database at %s stands still; leaving it", session.get_name())
             self._seen_at = now
             self._idl.force_reconnect()
 
@@ -193,11 +211,18 @@ class Database:
             done = status in (ovs.db.idl.Transaction.SUCCESS, ovs.db.idl.Transaction.UNCHANGED)
             self.refused = status == ovs.db.idl.Transaction.ERROR
             if self.refused:
-                self._log.debug("cluster: a transaction was refused: %s", transaction.get_error())
+                self._note_refusal(now, str(transaction.get_error()))
             if not done and now < waiting.until:
                 self._queue.appendleft(waiting)
                 return  # the rows that it needs have not come yet
             waiting.over(done)
+
+    def _note_refusal(self, now: float, reason: str) -> None:
+        # Of two controllers that insert the same row one is refused, and sees that of the other.
+        if "constraint violation" in reason:
+            self._log.debug("cluster: a transaction was refused: %s", reason)
+        else:
+            self._warn(now, "the database refuses a transaction: %s", reason)
 
     def _begin(self, waiting: _Waiting, now: float) -> None:
         self.refused = False
@@ -211,6 +236,11 @@ class Database:
             transaction.abort()
             waiting.over(False)
             return
+        except Exception:
+            # It would be in the way of all others for ever.
+            transaction.abort()
+            waiting.over(False)
+            raise
         self._running = waiting, transaction
 
     def write(

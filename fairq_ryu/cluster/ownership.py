@@ -138,6 +138,7 @@ class Ownership:
             self._beat_at = now
             self._heard.clear()
             self._unfit.clear()
+            self._reached.clear()
             self._unreached.clear()
         if beat != self._beat:
             if now - self._beat_at > self.pause:
@@ -182,7 +183,10 @@ class Ownership:
         orphans: list[tuple[Unit, list[str]]] = []
         mine: list[int] = []
         waits = False
-        for unit in self._units(view):
+        units = self._units(view)
+        # A unit that comes back may have its owner before all others have heard of it.
+        self._unfit = {unit: since for unit, since in self._unfit.items() if unit in units}
+        for unit in units:
             able = self._able(view, unit)
             owner = self._owner(view, unit)
             if owner is not None and not self._is_unfit(unit, owner, able):

@@ -137,6 +137,10 @@ class TenantsView(Protocol):
 class ClusterView(Protocol):
     """Shows who owns what, where several controllers share a fabric."""
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the database has been reached once: before that, nothing is governed."""
+
     def cluster(self) -> dict[str, Any]:
         """:class:`fairq_ryu.rest.schema.state.Cluster`."""
 

@@ -28,8 +28,12 @@ def _health(context: RequestContext) -> Answer:
 
 def _ready(context: RequestContext) -> Answer:
     health = context.service.view.health()
+    cluster = context.service.cluster
+    if cluster is not None and not cluster.is_known:
+        reason = "the database of the cluster has not been reached yet"
+        raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, reason)
     # Of several controllers, one may own no bridge, and stand by.
-    if not health["bridges"] and not health["agents"] and context.service.cluster is None:
+    if not health["bridges"] and not health["agents"] and cluster is None:
         raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "no bridge and no agent is connected yet")
     if health["agents_missing"]:
         names = ", ".join(short_dpid(int(dpid, 16)) for dpid in health["agents_missing"][:8])

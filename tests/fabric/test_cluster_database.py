@@ -94,6 +94,26 @@ def test_rows_are_written_and_read(server):
     assert b.database.view().members == {}
 
 
+def test_a_transaction_that_cannot_be_made_is_in_the_way_of_no_other(server):
+    client, found = Client(server.remote), []
+    client.until(lambda: client.database.connected)
+    client.database.write(lambda database, transaction: 1 // 0, found.append)
+    with pytest.raises(ZeroDivisionError):
+        client.until(lambda: found)
+    assert found == [False]
+    assert client.write(rows.beat(Member("a/1"), {}))
+
+
+def test_a_database_that_is_not_there_is_named_once(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(rows, "_SILENT", 0.2)
+    client, began = Client(f"unix:{tmp_path}/none.sock"), time.monotonic()
+    while time.monotonic() - began < 1:
+        client.database.step()
+        client.database.wait(0.02)
+    said = [each.getMessage() for each in caplog.records]
+    assert len(said) == 1 and "none.sock does not answer; no bridge is governed" in said[0]
+
+
 def test_of_two_claims_of_one_generation_one_is_accepted(server):
     a, b = Client(server.remote), Client(server.remote)
     assert a.write(rows.claim([Claim(1, None, 1)], "a"))

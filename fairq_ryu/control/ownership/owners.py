@@ -124,12 +124,8 @@ class Owners:
     def run(self) -> None:
         """The greenlet; it does not return."""
         while True:
-            try:
-                self._step(time.monotonic())
-                self.database.wait(_TICK)
-            except Exception:
-                self.log.exception("cluster: trying again")
-                hub.sleep(1.0)
+            self._step(time.monotonic())
+            self.database.wait(_TICK)
 
     def _step(self, now: float) -> None:
         changed = self.database.step()
@@ -246,10 +242,22 @@ class Owners:
     # What people may read
 
     def others(self) -> list[tuple[str, str, bool]]:
-        """The other controllers: name, address of their REST interface, and whether they are alive."""
-        me, live = self.member.id, self.ownership.live
-        members = self.view.members.values()
-        return [(each.name, each.rest, each.id in live) for each in members if each.id != me]
+        """The other controllers: name, address of their REST interface, and whether they are alive. One that
+        was started anew is no other one than before.
+        """
+        me, live = self.member, self.ownership.live
+        members = [each for each in self.view.members.values() if each.id != me.id]
+        names = {me.name} | {each.name for each in members if each.id in live}
+        return [
+            (each.name, each.rest, each.id in live)
+            for each in members
+            if each.id in live or each.name not in names
+        ]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the database has been reached once: before that, nothing is governed."""
+        return self.database.filled
 
     def cluster(self) -> dict[str, Any]:
         """Controllers and bridges: :class:`fairq_ryu.rest.schema.state.Cluster`."""

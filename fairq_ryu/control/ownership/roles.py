@@ -92,12 +92,13 @@ class Roles:
         if connection is None or connection.asked is None:
             return []
         asked, generation = connection.asked, message.generation_id
+        is_later = generation != _UNSET and (asked.generation - generation) & 1 << 63 != 0
+        # The answer to the question which generation it has, after it has refused ours. We may be its master.
+        if is_later and asked.role == ofp.OFPCR_ROLE_MASTER:
+            self.ahead(oxm.bridge_dpid(message.datapath.id), generation)
+            return []
         if message.role != asked.role:
-            # The answer to the question which generation it has, after it has refused ours.
-            if generation == _UNSET or (asked.generation - generation) & 1 << 63 == 0:
-                return []
-            if asked.role == ofp.OFPCR_ROLE_MASTER:
-                self.ahead(oxm.bridge_dpid(message.datapath.id), generation)
+            if not is_later:
                 return []
             connection.asked = _Wanted(ofp.OFPCR_ROLE_SLAVE, generation)
             return [self._request(connection)]

@@ -302,3 +302,24 @@ def _settled_plan(me, names, everything, rows):
         now = (beat - 1) * 2 * SETTLE
         found = ownership.plan(view([member(name, beat, everything) for name in names], **rows), now)
     return found
+
+
+def test_a_database_made_anew_gets_all_bridges_again_however_long_they_were_reached():
+    """Its own beats begin at 1 again, and all rows have gone."""
+    own = Ownerships()
+    own.plan([], mine=(1,), beats=100, b1=("a", 1, 1))
+    own.plan([], mine=(1, 2), beats=300, b1=("a", 1, 1), b2=("a", 1, 1))
+    own.beat = 0
+    assert own.plan([], mine=(1, 2), beats=MISSES) == []
+    assert own.plan([], mine=(1, 2)) == [Claim(1, None, 1), Claim(2, None, 1)]
+
+
+def test_a_unit_that_had_gone_is_not_taken_from_its_owner_when_it_comes_back():
+    """The end of an agent is seen at its owner first, and so may its return at another be."""
+    own = Ownerships()
+    owner = member("b", reach=(1,))
+    own.plan([owner], mine=(1,), beats=20, b1=("b", 7, 1))
+    own.plan([owner._replace(reach={})], mine=(1,), b1=("b", 7, 1))
+    own.plan([owner._replace(reach={})], beats=3 * MISSES, b1=("b", 7, 1))
+    assert own.plan([owner._replace(reach={})], mine=(1,), b1=("b", 7, 1)) == []
+    assert own.plan([owner], mine=(1,), beats=20, b1=("b", 7, 1)) == []

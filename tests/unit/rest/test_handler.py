@@ -279,6 +279,15 @@ def test_ready_when_every_bridge_has_its_agent(site):
     assert "no bridge and no agent is connected yet" in problem(ready.ask("/v1/ready"), 503)
 
 
+def test_one_of_several_controllers_is_ready_when_it_has_reached_the_database():
+    site = RestSite()
+    site.fabric.bridges.clear()
+    site.service.cluster = SimpleNamespace(is_known=False)
+    assert "has not been reached yet" in problem(site.ask("/v1/ready"), 503)
+    site.service.cluster.is_known = True
+    Ready.model_validate(get(site, "/v1/ready"))
+
+
 # Pages of flows
 
 

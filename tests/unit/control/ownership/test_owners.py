@@ -293,3 +293,14 @@ def test_what_people_may_read(site):
     ]
     assert [(row.dpid, row.owner, row.generation) for row in found.bridges] == [("0000000000000005", "a", 1)]
     assert site.owners.others() == [("b", "http://10.0.0.2:8080", False)]
+
+
+def test_a_controller_that_was_started_anew_is_not_missing(site):
+    """Its dead process has a row for a while; so has an earlier one of ours."""
+    for each in ("b/1", "b/2", "c/1", "a/0"):
+        site.rows.members[each] = Member(each, each[0], f"http://{each[0]}", "same", beat=5)
+    site.rows.changed = True
+    for _ in range(MISSES + 6):
+        site.rows.members["b/2"] = site.rows.members["b/2"]._replace(beat=site.rows.members["b/2"].beat + 1)
+        site.run(1)
+    assert site.owners.others() == [("b", "http://b", True), ("c", "http://c", False)]

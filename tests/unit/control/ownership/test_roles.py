@@ -149,3 +149,22 @@ def test_other_errors_are_not_about_roles():
     datapath = made.connect(Switch(), 1)
     error = SimpleNamespace(datapath=datapath, type=ofp.OFPET_BAD_REQUEST, code=ofp.OFPBRC_BAD_LEN)
     assert made.roles.refused(error) is None
+
+
+def test_a_database_from_an_older_copy_gets_ahead_of_the_switch_that_is_ours_already():
+    made, switch = Controller(), Switch()
+    datapath = made.connect(switch, 1)
+    made.decide({1: 7})
+    made.decide({1: 3})
+    assert made.later == {1: 7}, "it is asked for, although we are its master"
+    made.decide({1: 8})
+    assert switch.generation == 8 and datapath.owned
+    assert made.log == [("gained", 1), ("lost", 1), ("gained", 1)]
+
+
+def test_a_switch_that_is_ours_is_given_up_although_its_generation_is_later_than_the_database_says():
+    made, switch = Controller(), Switch()
+    made.connect(switch, 1)
+    made.decide({1: 7})
+    made.decide({}, {1: 3})
+    assert switch.master is None and made.log == [("gained", 1), ("lost", 1)]
