@@ -64,6 +64,9 @@ def read_tenant(where: str, name: str, hosts: Iterable[str], weight: object) -> 
 
 def _network(where: str, text: str) -> Network:
     try:
+        # A zone is an interface of this machine, and in no packet.
+        if "%" in text:
+            raise ValueError(f"{text!r} has a zone")
         return ipaddress.ip_network(text)
     except ValueError as error:
         raise UserError(f"{where}: hosts: {error}", "write an address, or a network as 10.0.1.0/24") from None

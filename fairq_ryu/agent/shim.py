@@ -73,7 +73,7 @@ class Shim:
         the kernel has it. Raises :class:`UserError` or :class:`BpfError`; then nothing is left.
         """
         check(mode, unify)
-        self._ifindex = _index(interface)
+        self.ifindex = _index(interface)
         self._mode = MODES.get(mode, 0)
         self._unify = layout.CONSTANTS["FQ_NO_UNIFYING"] if unify is None else unify
         self._grace = grace
@@ -97,29 +97,38 @@ class Shim:
     def _attach(self, point: int, program: int, name: str) -> None:
         if self._tcx:
             place = tcx.EGRESS if point == EGRESS else tcx.INGRESS
-            self._links.append(TcxLink(self._lib, self._ifindex, program, place))
+            self._links.append(TcxLink(self._lib, self.ifindex, program, place))
             return
         own = OwnFilter(self._lib, SHIM_PRIORITY, name)
-        own.attach(self._ifindex, program, point)
+        own.attach(self.ifindex, program, point)
         self._filters.append(own)
 
     def renew(self) -> None:
         """Renew the lease, if there is one. After a gap, handshakes may have passed unseen: what is known of
         connections may be of earlier ones with the same ports, and is forgotten. Raises :class:`BpfError`.
         """
+        before = self._until_ns
+        if time.monotonic_ns() < before:
+            if self._tcx:
+                return
+            self._write(time.monotonic_ns() + int(_LEASE_S * 1e9))
+            if time.monotonic_ns() < before:
+                return
+            # This process was stopped in between, and the lease may have ended meanwhile.
+            self._write(0)
+        # The programs do nothing now, so nothing is added.
+        for keys, _ in self.flows.parts():
+            self.flows.delete_all(keys)
         now = time.monotonic_ns()
-        if now >= self._until_ns:
-            # The programs do nothing yet, so nothing is added meanwhile.
-            for keys, _ in self.flows.parts():
-                self.flows.delete_all(keys)
-            self._unify_ns = now + int(self._grace * 1e9)
-        elif self._tcx:
-            return
-        self._until_ns = _ALWAYS if self._tcx else now + int(_LEASE_S * 1e9)
+        self._unify_ns = now + int(self._grace * 1e9)
+        self._write(_ALWAYS if self._tcx else now + int(_LEASE_S * 1e9))
+
+    def _write(self, until_ns: int) -> None:
+        self._until_ns = until_ns
         self._config.set(
             _ZERO,
             layout.fq_shim_config(
-                until_ns=self._until_ns, unify_ns=self._unify_ns, mode=self._mode, unify=self._unify
+                until_ns=until_ns, unify_ns=self._unify_ns, mode=self._mode, unify=self._unify
             ),
         )
 
@@ -133,7 +142,7 @@ class Shim:
         for link in self._links:
             link.close()
         for own in self._filters:
-            own.detach(self._ifindex)
+            own.detach(self.ifindex)
         self._links, self._filters = [], []
         self._object.close()
 
@@ -161,13 +170,14 @@ def run(interface: str, mode: str, unify: int | None, grace: float) -> int:
     try:
         where = plain(interface)
         print(f"fairq shim: {where} ready ({_described(mode, unify)})", file=sys.stderr, flush=True)
-        index = socket.if_nametoindex(interface)
         while signal.sigtimedwait(_SIGNALS, _RENEWED_S) is None:
             shim.renew()
-            if _index(interface) != index:
+            if _index(interface) != shim.ifindex:
                 raise UserError(f"interface {where} is another one by now", "start the shim again")
         counts = ", ".join(f"{name} {count}" for name, count in shim.counts().items())
         print(f"fairq shim: {where}: {counts}", file=sys.stderr)
+    except BpfError as error:
+        raise UserError(f"the shim of {where} ends: {error}", "start it again") from error
     finally:
         shim.close()
     return 0

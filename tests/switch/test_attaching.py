@@ -229,6 +229,16 @@ def test_what_left_before_a_killed_agent_is_not_known_to_the_next(ports: dict[in
         assert not passes(switch, 4323), "the time counts from the start of the first"
 
 
+def test_an_agent_that_did_not_unify_has_let_larger_scales_pass(ports: dict[int, BridgePort]) -> None:
+    killed(ports, lambda switch: (handshake(switch), wait(switch, UNIFY_GRACE_S)))
+    with agent(ports, UNIFYING) as (switch, inherited):
+        assert inherited == 1
+        wait(switch, LAST_SYN_S)
+        assert passes(switch, 4322)
+        wait(switch, UNIFY_GRACE_S)
+        assert not passes(switch, 4323)
+
+
 def test_maps_of_another_layout_or_size_are_dropped_by_name(
     ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
 ) -> None:

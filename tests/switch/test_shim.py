@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from ctypes import c_uint32
 from dataclasses import dataclass, field
@@ -265,6 +266,25 @@ def test_without_a_process_nothing_is_written(host: Host) -> None:
     host.shim.renew()
     assert host.out(host.own()) == host.own().frame(), "it may be another connection of the same ports"
     assert host.shim._config.get(c_uint32(0)).unify_ns >= host.shim._until_ns - 4 * 10**9
+    host.connect(9)
+    assert word(host.out(host.own()))[0] == 9
+
+
+@hosts({"use_tcx": False})
+def test_a_process_that_was_stopped_while_it_renewed_forgets_all(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.connect(9)
+    write, soon = host.shim._write, time.monotonic_ns() + 200_000_000
+    host.shim._write(soon)
+
+    def late(until_ns: int) -> None:
+        time.sleep(max(0.0, (soon - time.monotonic_ns()) / 1e9))
+        write(until_ns)
+
+    monkeypatch.setattr(host.shim, "_write", late)
+    host.shim.renew()
+    assert host.out(host.own()) == host.own().frame(), "it may be another connection of the same ports"
     host.connect(9)
     assert word(host.out(host.own()))[0] == 9
 

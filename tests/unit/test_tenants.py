@@ -23,6 +23,7 @@ def test_a_tenant():
         ("a b", ["10.0.0.1"], 1, "is not a name"),
         ("x" * 33, ["10.0.0.1"], 1, "is not a name"),
         (OTHERS, ["10.0.0.1"], 1, "is not a name"),
+        ("a", ["fe80::1%eth0"], 1, "has a zone"),
         ("a", [], 1, "no hosts"),
         ("a", ["10.0.0.300"], 1, "hosts: '10.0.0.300'"),
         ("a", ["10.0.0.1/24"], 1, "host bits set"),

@@ -23,6 +23,7 @@ from fairq_ryu.agent.programs.flow_map import (
     port_numbers,
     quiet,
 )
+from fairq_ryu.packet.tcp_options import MAX_WSCALE
 
 _C = layout.CONSTANTS
 # After this time an unanswered SYN is forgotten (Linux retransmits its SYN after 1, 3 and 7 s).
@@ -36,7 +37,10 @@ _CLOSED = _C["FQ_FIN"] | _C["FQ_RST"]
 
 class FlowSweep:
     """A pass that removes flows silent for ``idle_ns``, or closed and silent for ``closed_ns``, and
-    unanswered SYNs. ``logs``: the changes of each bridge, with its ports by ifindex.
+    unanswered SYNs. ``logs``: the changes of each bridge, with its ports by ifindex. ``unify``: the largest
+    scale that leaves, and for how long (ns) SYNs stay that have left with a larger one. Linux sends a SYN
+    again 16 and 32 s after the last, and if it were forgotten, it would leave with the smaller one: its
+    receiver, which may have the first, would read windows that are too large.
 
     An established connection is moved to the map of silent connections, because its window scale is not
     announced again. That map evicts the connection that was silent longest when it is full.
@@ -49,9 +53,11 @@ class FlowSweep:
         now_ns: int,
         idle_ns: int,
         closed_ns: int,
+        unify: tuple[int, int] = (MAX_WSCALE, 0),
     ) -> None:
         self._map, self._logs = flow_map, logs
         self.began_ns, self._idle, self._closed = now_ns, idle_ns, closed_ns
+        self._unify, self._kept_ns = unify
         self._parts = flow_map.map.parts()
         self._moves_left = _MOVES
         self.gone = self.left = 0
@@ -96,7 +102,10 @@ class FlowSweep:
         flags = flows["dir"]["flags"]
         closed = over(flags)
         patience = np.where(closed, self._closed, self._idle)
-        patience = np.where(half_open(flows), np.minimum(patience, HALF_OPEN_NS), patience)
+        half = half_open(flows)
+        patience = np.where(half, np.minimum(patience, HALF_OPEN_NS), patience)
+        kept_scale = half & (flows["dir"]["wscale"] > self._unify).any(axis=1)
+        patience = np.where(kept_scale, np.maximum(patience, self._kept_ns), patience)
         dead = quiet(flows, self.began_ns) > patience
         kept = np.flatnonzero(dead & ~closed & established(flows)).tolist()
         moved = kept[: self._moves_left]

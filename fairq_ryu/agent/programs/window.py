@@ -90,6 +90,7 @@ class WindowProgram(FilterProgram):
     def load(self) -> None:
         """Load the program. Raises :class:`BpfError`."""
         limits = self._limits
+        self._unify_ns = time.monotonic_ns() + int(limits.unify_grace * 1e9)
         inherited = self._inherited_maps()
         try:
             self._object = loaded = BpfObject(
@@ -151,8 +152,6 @@ class WindowProgram(FilterProgram):
         self.copy_state = loaded.map("copy_state", c_uint32, layout.fq_copy_state)
         self.copies = loaded.map("copies", c_uint32, layout.fq_copy)
         self._tenants = TenantMaps(loaded, limits.bucket_ns)
-        if not inherited:
-            self._unify_ns = time.monotonic_ns() + int(limits.unify_grace * 1e9)
         self._write_config()
         self._program_fd = loaded.program_fd
         self.leaving = loaded.map("leaving", c_uint32, layout.fq_leaving)
@@ -182,8 +181,10 @@ class WindowProgram(FilterProgram):
                     other.insert(0, f"they have layout {theirs} of the maps, and this agent has {ours}")
                 self.not_inherited = ", ".join(other)
                 chosen = {} if other else {name: maps[name][0] for name in wanted}
-                # Its programs have seen every SYN since, and may have missed the same as before.
-                self._unify_ns = 0 if config is None else int(config.unify_ns)
+                # Its programs have seen every SYN since, and may have missed the same as before. If they let
+                # larger scales pass than these will, handshakes are under way that have one.
+                if chosen and config is not None and config.unify <= self._limits.unify_scale:
+                    self._unify_ns = int(config.unify_ns)
             for fd, _ in maps.values():
                 if fd not in chosen.values():
                     os.close(fd)
@@ -596,7 +597,8 @@ class WindowProgram(FilterProgram):
         self, idle_ns: int, closed_ns: int, logs: Sequence[tuple[FlowChanges, dict[int, int]]]
     ) -> FlowSweep:
         """A pass through the flow map, see :class:`FlowSweep`; to be ended with :meth:`end_sweep`."""
-        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns)
+        unify = self._limits.unify_scale, int(self._limits.unify_grace * 1e9)
+        return FlowSweep(self._flow_map, logs, time.monotonic_ns(), idle_ns, closed_ns, unify)
 
     def end_sweep(self, sweep: FlowSweep) -> tuple[int, int]:
         """All parts of the map were processed. Returns the number of flows left, and the number that the map

@@ -24,6 +24,8 @@ from fairq_ryu.tenants import MOST_TENANTS, OTHERS, Priorities, Tenant, check
 
 # Seconds between two requests for what tenants have, which is for displays.
 _LOOK_INTERVAL = 1.0
+# What no agent has reported for so long, s, is not shown any more.
+_FORGOTTEN_S = 5.0
 # Goodput is measured over at least so long.
 _LEAST_SPAN = 0.5
 
@@ -96,7 +98,9 @@ class TenantControl:
         """Remove a tenant: its hosts belong to the others. False if there is none of this name."""
         if self._tenants.pop(name, None) is None:
             return False
-        self._freed.append(self._numbers.pop(name))
+        number = self._numbers.pop(name)
+        self._freed.append(number)
+        self._seen = {key: seen for key, seen in self._seen.items() if key[1] != number}
         return True
 
     def _number(self, name: str) -> int:
@@ -112,6 +116,8 @@ class TenantControl:
         """The tables, renewals and requests that are due, for each agent."""
         for dpid in [dpid for dpid in self._told if dpid not in self._links]:
             self._forget(dpid)
+        # A port that has gone, and a policy without tenants, are reported no more.
+        self._seen = {key: seen for key, seen in self._seen.items() if now - seen.at <= _FORGOTTEN_S}
         layers = [each for each in self._engine.choice.policies if getattr(each, "by_tenant", False)]
         if not layers:
             return

@@ -75,9 +75,10 @@ class Coupling:
         )
 
     def enter(self, netns: int, member: Membership) -> None:
-        """From now on, new connections of a network namespace (its `cookie`) are such. Raises
-        :class:`~fairq_ryu.agent.libbpf.BpfError`.
+        """From now on, new connections of a network namespace (its `cookie`) are such, whatever a process
+        that was killed has left. Raises :class:`~fairq_ryu.agent.libbpf.BpfError`.
         """
+        self.withdraw(netns)
         tenant = tenant_number(member.tenant)
         for port, priority in {**member.ports, 0: member.priority}.items():
             value = layout.fq_cc_member(tenant, priority, int(member.shared))

@@ -99,13 +99,14 @@ def serve(chosen: HostOptions) -> int:
         for number in _SIGNALS:
             stack.callback(signal.signal, number, signal.signal(number, lambda *_: ended.set()))
         try:
-            stack.enter_context(_alone(chosen.netns))
-            netns = cookie(chosen.netns)
+            where = _opened(stack, chosen.netns)
+            stack.enter_context(_alone(where))
+            netns = cookie(where)
             control = SharedControl(chosen.control)
             stack.callback(control.close)
             control.coupling.enter(netns, chosen.member)
             stack.callback(control.coupling.withdraw, netns)
-            stack.enter_context(_default(chosen))
+            stack.enter_context(_default(where, chosen.control))
             _say(f"{chosen.control}: new connections{_of(chosen)} are of tenant {chosen.member.tenant}")
             while not ended.wait(_LOOK_S):
                 control.coupling.sweep()
@@ -130,6 +131,15 @@ def _say(text: str) -> None:
     print(f"fairq host: {text}", flush=True)
 
 
+def _opened(stack: contextlib.ExitStack, netns: Path | None) -> Path | None:
+    """The namespace by a path that stays its own when its name or its process has gone."""
+    if netns is None:
+        return None
+    fd = os.open(netns, os.O_RDONLY)
+    stack.callback(os.close, fd)
+    return Path(f"/proc/self/fd/{fd}")
+
+
 @contextlib.contextmanager
 def _alone(netns: Path | None) -> Iterator[None]:
     """No other process does this for the namespace: its end, however it ends, frees the name."""
@@ -147,21 +157,21 @@ def _alone(netns: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _default(chosen: HostOptions) -> Iterator[None]:
+def _default(netns: Path | None, control: str) -> Iterator[None]:
     """The control is the namespace's default, and afterwards the one of before is again."""
-    with entered(chosen.netns):
+    with entered(netns):
         before = _DEFAULT.read_text().strip()
         if before in COUPLED:
             # What a `fairq host` has left that was killed.
             before = "cubic" if "cubic" in offered() else "reno"
-        _DEFAULT.write_text(chosen.control)
+        _DEFAULT.write_text(control)
     try:
-        with entered(chosen.netns), socket.socket() as sock:
+        with entered(netns), socket.socket() as sock:
             found = congestion.of(sock)
-        if found != chosen.control:
-            raise OSError(f"its sockets use {found} and not {chosen.control}")
+        if found != control:
+            raise OSError(f"its sockets use {found} and not {control}")
         yield
     finally:
-        with entered(chosen.netns):
-            if _DEFAULT.read_text().strip() == chosen.control:
+        with entered(netns):
+            if _DEFAULT.read_text().strip() == control:
                 _DEFAULT.write_text(before)

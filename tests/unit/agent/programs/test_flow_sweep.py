@@ -22,9 +22,16 @@ class Agent(FlowRows):
 
     generation = 0
 
-    def sweep(self, now: float, idle: float = 300.0, closed: float = 2.0) -> FlowSweep:
+    def sweep(
+        self, now: float, idle: float = 300.0, closed: float = 2.0, unify: tuple[int, float] = (14, 0.0)
+    ) -> FlowSweep:
         sweep = FlowSweep(
-            self.map, [(self.changes, self.ofports)], int(now * 1e9), int(idle * 1e9), int(closed * 1e9)
+            self.map,
+            [(self.changes, self.ofports)],
+            int(now * 1e9),
+            int(idle * 1e9),
+            int(closed * 1e9),
+            (unify[0], int(unify[1] * 1e9)),
         )
         while (part := sweep.read()) is not None:
             sweep.process(part)
@@ -170,3 +177,14 @@ def test_the_head_tells_how_many_flows_there_are(agent):
     agent.sweep(10.0)
     head = agent.ask(10.0).head
     assert (head.listed, head.active, head.unscaled, head.refresh_ms) == (3, 2, 1, 1000)
+
+
+def test_a_syn_that_has_left_with_a_larger_scale_is_remembered_until_none_may_be_sent_again(agent):
+    opening = C["FQ_SYN_SEEN"]
+    for key, scale in zip(KEYS, (9, 7), strict=False):
+        agent.put(key, 1, 0, flags=opening, packets=0, wscale=scale)
+    assert (agent.sweep(9.0, unify=(7, 75.0)).left, agent.sweep(11.0, unify=(7, 75.0)).left) == (2, 1)
+    assert agent.sweep(74.0, unify=(7, 75.0)).left == 1
+    assert agent.sweep(76.0, unify=(7, 75.0)).left == 0
+    agent.put(KEYS[0], 1, 0, flags=opening, packets=0, wscale=9)
+    assert agent.sweep(11.0).left == 0, "nothing is unified"

@@ -155,3 +155,27 @@ def test_an_agent_that_has_gone_is_forgotten():
     net.windows.agent_disconnected(net.site.link)
     assert list(net.windows.tenants.due(net.now)) == []
     assert net.windows.tenants.shares("blue") == {}
+
+
+def test_what_is_not_reported_any_more_is_not_shown():
+    """The port has gone, or another policy is in force."""
+    net = network()
+    tend(net)
+    report(net, bytes=1000)
+    net.data.tenant_states_ = []
+    tend(net, 4.0)
+    assert net.windows.tenants.shares("blue")
+    tend(net, 1.1)
+    assert net.windows.tenants.shares("blue") == {}
+    report(net, bytes=1000)
+    net.windows.use(PolicyChoice(policy("fairq")))
+    tend(net, 5.1)
+    assert net.windows.tenants.shares("blue") == {}
+
+
+def test_a_number_that_is_taken_again_begins_without_the_figures_of_its_last_tenant():
+    net = network()
+    tend(net)
+    report(net, bytes=1000)
+    net.windows.tenants.remove("blue")
+    assert not [key for key in net.windows.tenants._seen if key[1] == 1]

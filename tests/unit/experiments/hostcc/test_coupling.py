@@ -55,6 +55,10 @@ def test_a_namespace_has_an_entry_and_one_for_each_port(coupled: Coupling, membe
     }
     a, b = tenant_number("a"), tenant_number("b")
     assert found == {(5, 443): (a, 900, 1), (5, 0): (a, 200, 1), (6, 0): (b, 100, 0)}
+    coupled.enter(6, Membership("b", ports={80: 1}))
+    coupled.enter(6, Membership("b", ports={81: 1}))
+    assert {key.port for key, _ in members.items() if key.netns == 6} == {0, 81}, "the one before was killed"
+    coupled.enter(6, Membership("b"))
     coupled.withdraw(5)
     assert [key.netns for key, _ in members.items()] == [6]
 
