@@ -307,6 +307,11 @@ class Scenario:
         return {}
 
     @property
+    def weights(self) -> Mapping[str, int]:
+        """The weights of tenants; a tenant without one has 1."""
+        return {}
+
+    @property
     def priorities(self) -> Mapping[str, int]:
         """The sending hosts whose flows have another priority within their tenant than 100."""
         return {}

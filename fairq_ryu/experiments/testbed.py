@@ -110,14 +110,15 @@ def config_files(
 
 
 def tenants(scenario: Scenario) -> str:
-    """The sections of the configuration that name the hosts of each tenant by their addresses, and the
-    priorities of flows.
+    """The sections of the configuration that name the hosts of each tenant by their addresses, with its
+    weight, and the priorities of flows.
     """
     if not scenario.tenants:
         return ""
     address = addresses(make_topology(scenario))
     sections = [
         f"[tenant.{name}]\nhosts = {' '.join(address[host] for host in hosts)}\n"
+        f"weight = {scenario.weights.get(name, 1)}\n"
         for name, hosts in scenario.tenants.items()
     ]
     if scenario.dscp_priorities:

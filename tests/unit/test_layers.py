@@ -81,7 +81,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"rich"},
     ),
     "fairq_ryu/experiments": (
-        {ERRORS, MODEL, LAW, LAWS, QUEUE_LAW, SETTING, FAR_QUEUE, "mininet_topos"}
+        {ERRORS, MODEL, LAW, LAWS, QUEUE_LAW, SETTING, FAR_QUEUE, TENANTS, "mininet_topos"}
         | ours(
             "client",
             "config",

@@ -110,21 +110,24 @@ def test_the_agents_of_several_receivers_behind_it_divide_an_uplink(tmp_path: Pa
 
 
 def test_the_configuration_names_the_hosts_of_each_tenant(tmp_path: Path) -> None:
-    chosen = scenario.load("tenants", {"senders": "4", "tenant_hosts": "[1, 3]"})
+    chosen = scenario.load("tenants", {"senders": "4", "tenant_hosts": "[1, 3]", "tenant_weights": "[2, 5]"})
     assert chosen.tenants == {"tenant1": ("h1",), "tenant2": ("h2", "h3", "h4")}
     (asked,) = config_files(chosen, tmp_path, None)
     loader.load([asked])
-    assert asked.read_text().splitlines()[-4:] == [
+    assert asked.read_text().splitlines()[-6:] == [
         "[tenant.tenant1]",
         "hosts = 10.0.0.1",
+        "weight = 2",
         "[tenant.tenant2]",
         "hosts = 10.0.0.2 10.0.0.3 10.0.0.4",
+        "weight = 5",
     ]
     (asked,) = config_files(scenario.load("short-beside-long"), tmp_path, None)
     loader.load([asked])
-    assert asked.read_text().splitlines()[-4:] == [
+    assert asked.read_text().splitlines()[-5:] == [
         "[tenant.tenant1]",
         "hosts = 10.0.0.1 10.0.0.2",
+        "weight = 1",
         "[tenants]",
         "dscp = 46:400",
     ]

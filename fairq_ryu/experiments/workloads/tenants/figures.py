@@ -8,7 +8,8 @@ Each stage is measured without its first ``settle_s`` s. Goodput is payload at t
       flows             number of flows of each tenant that have started
       goodput_mbit      of each tenant
       goodput_sum_mbit
-      jain              Jain's index over the goodputs of the tenants; null with one tenant
+      jain              Jain's index over the goodputs of the tenants, each divided by its weight; null with
+                        one tenant
       jain_flows        over those of the flows that have started
     goodput_mbit, goodput_sum_mbit, jain, jain_flows   of the last stage, in which all flows run
     flow_goodput_mbit   of each flow in the last stage, tenant after tenant
@@ -43,22 +44,25 @@ class Stage(NamedTuple):
     after: Counts
 
 
-def stage_figures(stage: Stage, running: Sequence[TenantFlow], names: Sequence[str]) -> dict[str, Any]:
-    """One stage, in which these flows run, for these tenants."""
-    each = rates(stage.before, stage.after, [flow.number for flow in running])
+def stage_figures(
+    stage: Stage, running: Sequence[TenantFlow], names: Sequence[str], weights: Mapping[str, int]
+) -> dict[str, Any]:
+    """One stage, in which these flows run, for these tenants. Without a weight a tenant has 1."""
+    each_flow = rates(stage.before, stage.after, [flow.number for flow in running])
     of_tenant = {
-        name: [rate for flow, rate in zip(running, each, strict=True) if flow.tenant == name]
+        name: [rate for flow, rate in zip(running, each_flow, strict=True) if flow.tenant == name]
         for name in names
     }
     goodputs = [sum(of_tenant[name]) for name in names]
+    parts = [each / weights.get(name, 1) for name, each in zip(names, goodputs, strict=True)]
     return {
         "from_s": stage.from_s,
         "seconds": (stage.after["clock_ns"] - stage.before["clock_ns"]) / 1e9,
         "flows": [len(of_tenant[name]) for name in names],
         "goodput_mbit": goodputs,
         "goodput_sum_mbit": sum(goodputs),
-        "jain": stats.jain(goodputs) if len(goodputs) > 1 else None,
-        "jain_flows": stats.jain(each),
+        "jain": stats.jain(parts) if len(parts) > 1 else None,
+        "jain_flows": stats.jain(each_flow),
     }
 
 
@@ -67,10 +71,11 @@ def tenants_figures(
     flows: Sequence[TenantFlow],
     stages: Sequence[Stage],
     sockets: tuple[Sockets, Sockets],
+    weights: Mapping[str, int],
 ) -> dict[str, Any]:
     """All stages; ``sockets`` are those at the first measured moment and at the last."""
     found = [
-        stage_figures(stage, [flow for flow in flows if flow.stage <= number], list(tenants))
+        stage_figures(stage, [flow for flow in flows if flow.stage <= number], list(tenants), weights)
         for number, stage in enumerate(stages)
     ]
     last = found[-1]

@@ -75,7 +75,7 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         self._long.finish(self)
         return {
             "tenants": {
-                **figures.tenants_figures(scenario.tenants, self._flows, stages, sockets),
+                **figures.tenants_figures(scenario.tenants, self._flows, stages, sockets, scenario.weights),
                 "lost_share": figures.lost_share(phase["queue"]),
                 "short": short,
             },

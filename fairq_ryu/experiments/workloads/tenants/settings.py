@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.settings import setting
 from fairq_ryu.experiments.workloads.common import settings as shared
+from fairq_ryu.tenants import MOST_WEIGHT
 
 MAX_FLOWS = 1000
 
@@ -43,6 +44,14 @@ class TenantsScenario(shared.ShortScenario):
         default=(),
         default_text="1 each",
         example=(1, 1),
+    )
+    tenant_weights: tuple[int, ...] = setting(
+        "the weight of each tenant under policy tenants; Jain's index is over goodputs divided by them",
+        low=1,
+        high=MOST_WEIGHT,
+        default=(),
+        default_text="1 each",
+        example=(1, 2),
     )
     staged: bool = setting(
         "each tenant starts with one flow, and one more starts with each stage until it has all; no: there "
@@ -84,6 +93,11 @@ class TenantsScenario(shared.ShortScenario):
         }
 
     @property
+    def weights(self) -> Mapping[str, int]:
+        """By the names of the tenants."""
+        return dict(zip(self.tenants, self.tenant_weights, strict=False))
+
+    @property
     def others(self) -> list[str]:
         """The senders of no tenant: they send the short flows."""
         owned = {host for hosts in self.tenants.values() for host in hosts}
@@ -113,6 +127,12 @@ class TenantsScenario(shared.ShortScenario):
             yield UserError(
                 f"tenant_flows has {len(self.tenant_flows)} entries and tenant_hosts {len(counts)}",
                 "give one entry of tenant_hosts for each tenant, or none",
+            )
+        if self.tenant_weights and len(self.tenant_weights) != len(self.tenant_flows):
+            yield UserError(
+                f"tenant_flows has {len(self.tenant_flows)} entries and tenant_weights "
+                f"{len(self.tenant_weights)}",
+                "give one entry of tenant_weights for each tenant, or none",
             )
         owned = sum(counts)
         if self.short_rate and self.senders <= owned:

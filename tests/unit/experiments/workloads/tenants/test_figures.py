@@ -20,7 +20,7 @@ def counts(seconds, *received):
     }
 
 
-def figures_of():
+def figures_of(weights=None):
     """Two stages of which 2 s are measured: 4 and 4 Mbit/s, then 2, 4 and 2."""
     stages = [
         Stage(0.0, counts(10, 0, 100), counts(12, 1_000_000, 1_000_100)),
@@ -28,7 +28,7 @@ def figures_of():
     ]
     before = {str(n): {"total_retrans": n, "total_rto": 0} for n in range(3)}
     after = {str(n): {"total_retrans": 10 * n + 1, "total_rto": 1} for n in range(3)}
-    return figures.tenants_figures(TENANTS, FLOWS, stages, (before, after))
+    return figures.tenants_figures(TENANTS, FLOWS, stages, (before, after), weights or {})
 
 
 def test_a_tenant_has_what_all_its_flows_have():
@@ -40,6 +40,13 @@ def test_a_tenant_has_what_all_its_flows_have():
     assert last["goodput_mbit"] == pytest.approx([2, 6])
     assert last["jain"] == pytest.approx(64 / (2 * 40))
     assert last["jain_flows"] == pytest.approx(64 / (3 * 24))
+
+
+def test_fair_is_what_the_weights_say():
+    first, last = figures_of({"tenant1": 2, "tenant2": 6})["stages"]
+    assert last["goodput_mbit"] == pytest.approx([2, 6])
+    assert (first["jain"], last["jain"]) == (pytest.approx(0.8), pytest.approx(1.0))
+    assert figures_of({"tenant2": 3})["jain"] == pytest.approx(1.0)
 
 
 def test_the_figures_of_a_policy_are_those_with_all_flows():
@@ -58,12 +65,12 @@ def test_the_figures_of_a_policy_are_those_with_all_flows():
 def test_one_to_four_shares_have_the_index_of_the_paper():
     flows = [TenantFlow(n, "tenant1" if n == 0 else "tenant2", "h", "r", 0) for n in range(5)]
     stage = Stage(0.0, counts(0), counts(1, *[1000] * 5))
-    assert figures.stage_figures(stage, flows, list(TENANTS))["jain"] == pytest.approx(0.735, abs=5e-4)
+    assert figures.stage_figures(stage, flows, list(TENANTS), {})["jain"] == pytest.approx(0.735, abs=5e-4)
 
 
 def test_one_tenant_is_not_fair_or_unfair():
     stage = Stage(0.0, counts(0, 0, 0), counts(1, 1000, 3000))
-    found = figures.stage_figures(stage, FLOWS[1:2], ["tenant2"])
+    found = figures.stage_figures(stage, FLOWS[1:2], ["tenant2"], {})
     assert found["jain"] is None and found["jain_flows"] == 1.0
 
 

@@ -55,6 +55,7 @@ def test_short_flows_need_half_of_the_link():
     ("overrides", "words"),
     [
         ({"tenant_hosts": "[2]"}, "tenant_flows has 2 entries and tenant_hosts 1. Remedy: give one entry"),
+        ({"tenant_weights": "[2]"}, "tenant_flows has 2 entries and tenant_weights 1. Remedy: give one"),
         ({"tenant_hosts": "[1, 2]"}, "there are 2 senders, and the tenants have 3 hosts"),
         ({"senders": "3"}, "there are 3 senders, and the tenants have 2 hosts. Remedy: make them the same"),
         ({"short_rate": "1"}, "the tenants have 2 hosts of 2 senders: none is left for short flows"),
