@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.measure.intervals import Interval
 from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure
-from fairq_ryu.experiments.report import table
+from fairq_ryu.experiments.report import table, unfinished
 from fairq_ryu.experiments.workloads.common.rows import figure
 
 _IDLE_PERCENT = 1.0
@@ -66,7 +66,7 @@ def judge(
     steps = claim.single.split(".")
     if found.word is AGREES and claim.claimed.high is not None and "fct_ms" in steps:
         group = steps[: steps.index("fct_ms")]
-        if any(table.missing(each[claim.policies[0]], group, steps[-1]) for each in repetitions):
+        if any(unfinished.matters(each[claim.policies[0]], group, steps[-1]) for each in repetitions):
             found = found._replace(word=UNKNOWN, why="not all flows have finished")
     return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
 
@@ -118,7 +118,7 @@ def _caveats(claim: Expression, whole: Mapping[str, Any]) -> list[str]:
     busy = [figure(each, ("cpu", "switch_thread_percent")) or 0.0 for each in policies]
     if max(busy, default=0.0) >= limit:
         found.append(f"the switch's thread used {max(busy):.0f} % of a CPU, so the machine is in it")
-    found += [told for each in policies if (told := table.left_out(each))]
+    found += [told for each in policies if (told := unfinished.remark(each))]
     runs = [each for part in whole.get("repetitions") or [whole] for each in part["policies"]]
     idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in claim.policies]
     starved = sum(each is not None and each < _IDLE_PERCENT for each in idle)

@@ -15,7 +15,7 @@ from rich.console import Console
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import differences
 from fairq_ryu.experiments.measure import intervals, stats
-from fairq_ryu.experiments.report import result, table
+from fairq_ryu.experiments.report import result, table, unfinished
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common.rows import Headline, figure
 from fairq_ryu.setting import did_you_mean
@@ -148,7 +148,7 @@ def verdicts(one: Side, other: Side) -> Iterator[str]:
             counts = len(samples[0]), len(samples[1])
             yield f"  {each.row.label}: {_verdict(each, (one, other), samples)}"
     for side in (one, other):
-        for reason in (table.unsound(side.figures), table.left_out(side.figures)):
+        for reason in (table.unsound(side.figures), unfinished.remark(side.figures)):
             if reason:
                 yield f"  {reason}"
     if min(counts) > 1:
@@ -174,7 +174,7 @@ def _verdict(headline: Headline, sides: tuple[Side, Side], samples: tuple[list[f
     more = found.mean > same
     winner = int(more == headline.more_is_better)
     group = row.path[: row.path.index("fct_ms")] if "fct_ms" in row.path else None
-    if group is not None and table.missing(sides[winner].figures, group, row.path[-1]):
+    if group is not None and unfinished.matters(sides[winner].figures, group, row.path[-1]):
         return f"cannot tell: {values[0]} and {values[1]}, of the flows that have finished"
     # Seen from the winner, so that a factor is above 1.
     seen = found if winner else (_inverse(found) if ratio else _negative(found))

@@ -118,35 +118,6 @@ def unsound(policy: Policy) -> str | None:
     )
 
 
-def left_out(policy: Policy) -> str | None:
-    """A sentence on flows whose times are in no figure, because they have not finished; None without any."""
-    flows = _unfinished(policy)
-    return (
-        f"{policy['policy']}: {flows:g} flows have not finished, and no mean, percentile or maximum of times "
-        "has them"
-        if flows
-        else None
-    )
-
-
-def _unfinished(figures: Mapping[str, Any]) -> float:
-    own = figures.get("unfinished") or 0 if "fct_ms" in figures else 0
-    groups = (each for key, each in figures.items() if isinstance(each, Mapping) and key != "mice_left_out")
-    return own + sum(map(_unfinished, groups))
-
-
-def missing(policy: Policy, group: Sequence[str], name: str) -> bool:
-    """Whether a figure of the times of a group of flows (its path) would be another if all had finished: a
-    percentile is known as long as no more are missing than it leaves above it.
-    """
-    figures: Any = policy
-    for step in group:
-        figures = figures[step]
-    unfinished = figures.get("unfinished") or 0
-    leaves = (100 - int(name[1:])) / 100 if name[:1] == "p" and name[1:].isdigit() else 0.0
-    return bool(unfinished > leaves * (figures.get("count") or 0))
-
-
 def sections(result: Mapping[str, Any], full: bool) -> list[list[list[str]]]:
     """The rows of the table: queue law and TCP (in the short one where they differ between the policies),
     the figures, and the ratios.

@@ -11,6 +11,7 @@ from typing import Any
 
 from fairq_ryu.experiments.measure import queues, stats
 from fairq_ryu.experiments.testbed import Testbed
+from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement, Progress
 from fairq_ryu.experiments.workloads.common.short_flows import arrived_and_compared
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
@@ -90,7 +91,10 @@ class EmpiricalMeasurement(Measurement[EmpiricalScenario]):
         at_ns = self._start(plan)
         time.sleep(max(0.0, at_ns / 1e9 + PROBES * PROBE_INTERVAL_S - time.monotonic()))
         times = [_fct_ms(flow) for flow in self._finish(START_S)]
-        return stats.percentile([each for each in times if each is not None], 0.5)
+        ended = [each for each in times if each is not None]
+        if not ended:
+            raise RunError(f"none of {PROBES} flows of one segment has ended within {START_S:g} s")
+        return stats.percentile(ended, 0.5)
 
     def _start(self, planned: Sequence[Planned]) -> int:
         """Order these flows; returns when the first may start, in ns of the monotonic clock."""
