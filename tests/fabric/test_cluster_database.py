@@ -331,7 +331,7 @@ class Controller:
             del self.held[dpid]
         for dpid, generation in self.owned.items():
             switch = self.switches[dpid]
-            if (dpid not in self.held or switch.master is not self) and switch.role(self, generation):
+            if (dpid not in self.held or switch.master is not self) and switch.obeys(self, generation):
                 self.held[dpid] = generation
             if dpid in self.held:
                 switch.rule(self, generation)

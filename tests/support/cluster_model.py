@@ -2,21 +2,29 @@
 
 The database is linearizable, as OVSDB is. Everything else may fail: a controller sees rows late or not at
 all, stops and goes on, dies and comes back; its clock runs at a rate of its own; a switch forgets its
-generation; a connection breaks; a transaction is carried out although its sender is told that it was not.
-What was committed, and which rules a switch has accepted, is recorded, and :meth:`World.check` is the
-checker.
+generation; a connection breaks; a transaction is carried out although its sender is told that it was not; the
+file of the database is made anew, or is an older copy of itself. Between the rows and the switches are the
+real :class:`Roles`. What was committed, and which rules a switch has accepted, is recorded, and
+:meth:`World.check` is the checker.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
 
+from ryu.ofproto import ofproto_v1_3 as ofp
+
+from fairq_ryu.channel import oxm
 from fairq_ryu.cluster.ownership import Ownership
-from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
+from fairq_ryu.cluster.view import Bridge, Claim, Member, View
+from fairq_ryu.control.ownership.roles import Roles
 
 STEP = 0.05
 BEAT = 0.2
 PAUSE = 0.6
+_UNSET = 0xFFFF_FFFF_FFFF_FFFF
 # Beats after which the row of a bridge is removed that nobody reaches: soon, so that histories have it.
 FORGET = 12
 
@@ -27,26 +35,46 @@ class Switch:
 
     dpid: int
     generation: int | None = None
-    master: Controller | None = None
+    master: Any = None
     rules: list[tuple[str, int, int | None]] = field(default_factory=list)  # owner, its and our generation
     life: int = 0
     lives: list[int] = field(default_factory=list)
 
-    def role(self, who: Controller, generation: int) -> bool:
-        """ROLE_REQUEST MASTER; whether it was accepted."""
-        if self.generation is not None and generation < self.generation:
-            return False
-        self.generation, self.master = generation, who
-        return True
+    def role(self, who: Any, datapath: Any, role: int, generation: int) -> Any:
+        """ROLE_REQUEST; the answer, or the error."""
+        if role != ofp.OFPCR_ROLE_NOCHANGE:
+            if self.generation is not None and generation < self.generation:
+                return SimpleNamespace(
+                    datapath=datapath, type=ofp.OFPET_ROLE_REQUEST_FAILED, code=ofp.OFPRRFC_STALE
+                )
+            self.generation = generation
+            if role == ofp.OFPCR_ROLE_MASTER:
+                self.master = who
+            elif self.master is who:
+                self.master = None
+        has = ofp.OFPCR_ROLE_MASTER if self.master is who else ofp.OFPCR_ROLE_SLAVE
+        known = _UNSET if self.generation is None else self.generation
+        return SimpleNamespace(datapath=datapath, role=has, generation_id=known)
 
-    def rule(self, who: Controller, generation: int) -> None:
-        if self.master is who:
-            self.rules.append((who.id, generation, self.generation))
-            self.lives.append(self.life)
+    def obeys(self, who: Any, generation: int) -> bool:
+        """Whether a request for the role of the master is accepted."""
+        return not hasattr(self.role(who, None, ofp.OFPCR_ROLE_MASTER, generation), "code")
+
+    def rule(self, who: Any, generation: int, datapath: Any = None) -> Any:
+        """A rule; None, or the error."""
+        if self.master is not who:
+            return SimpleNamespace(datapath=datapath, type=ofp.OFPET_BAD_REQUEST, code=ofp.OFPBRC_IS_SLAVE)
+        self.rules.append((who.id, generation, self.generation))
+        self.lives.append(self.life)
+        return None
 
     def restart(self) -> None:
         self.generation, self.master = None, None
         self.life += 1
+
+    def left(self, who: Any) -> None:
+        """A connection has ended."""
+        self.master = None if self.master is who else self.master
 
 
 @dataclass(eq=False)
@@ -61,7 +89,7 @@ class Controller:
     cut: set[int] = field(default_factory=set)  # connections to switches that are down
     seen: View = field(default_factory=View)
     lag: int = 0
-    held: dict[int, int] = field(default_factory=dict)  # master of, by generation
+    connections: dict[int, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.born()
@@ -73,18 +101,25 @@ class Controller:
         self.clock = 1000.0 * self.process
         self.beat_at = self.clock
         self.seen = View()
-        self.held = {}
+        self.roles = Roles(lambda _: None, lambda *_: None, self.ownership.ahead)
+        self.connections = {}
         self.backlog: list[View] = []
 
     def kill(self) -> None:
         self.alive = False
         for switch in self.world.switches.values():
-            if switch.master is self:
-                switch.master = None
-        self.held = {}
+            switch.left(self)
 
     def reach(self) -> dict[int, int]:
-        return {dpid: TO_AGENT for dpid in self.world.switches if dpid not in self.cut}
+        return self.roles.reach()
+
+    def disconnect(self, dpid: int) -> None:
+        """The connection to a switch has ended, if there is one."""
+        datapath = self.connections.pop(dpid, None)
+        if datapath is not None:
+            self.roles.disconnected(datapath)
+            self.ownership.gone(dpid)
+            self.world.switches[dpid].left(self)
 
     def step(self) -> None:
         if not self.alive or self.paused:
@@ -108,19 +143,32 @@ class Controller:
         self.serve()
 
     def serve(self) -> None:
-        """Be the master of what is owned by what was seen last, and send rules there."""
+        """Be the master of what is owned by what was seen last, and send rules there. Only the generation
+        keeps out one that insists.
+        """
+        for dpid in self.cut & self.connections.keys():
+            self.disconnect(dpid)
+        for dpid in self.world.switches.keys() - self.cut - self.connections.keys():
+            made = self.connections[dpid] = SimpleNamespace(id=oxm.agent_dpid(dpid), owned=False)
+            self.deliver(dpid, self.roles.connected(made))
         owned = self.seen.owned(self.id)
-        for dpid in [dpid for dpid, generation in self.held.items() if owned.get(dpid) != generation]:
-            del self.held[dpid]
-        for dpid, generation in owned.items():
-            switch = self.world.switches.get(dpid)
-            if switch is None or dpid in self.cut:
-                continue
-            # One that is refused a rule insists. Only the generation keeps it out.
-            if (dpid not in self.held or switch.master is not self) and switch.role(self, generation):
-                self.held[dpid] = generation
-            if dpid in self.held:
-                switch.rule(self, generation)
+        known = {dpid: row.generation for dpid, row in self.seen.bridges.items()}
+        for datapath, message in self.roles.decided(owned, known):
+            self.deliver(oxm.bridge_dpid(datapath.id), [(datapath, message)])
+        for dpid, datapath in list(self.connections.items()):
+            if datapath.owned:
+                error = self.world.switches[dpid].rule(self, owned[dpid], datapath)
+                if error is not None:
+                    self.deliver(dpid, self.roles.refused(error) or [])
+
+    def deliver(self, dpid: int, messages: Any) -> None:
+        """Send requests of roles, and what their answers make necessary."""
+        waiting = list(messages)
+        while waiting:
+            datapath, message = waiting.pop(0)
+            answer = self.world.switches[dpid].role(self, datapath, message.role, message.generation_id)
+            heard = self.roles.refused if hasattr(answer, "code") else self.roles.replied
+            waiting += heard(answer) or []
 
 
 class World:
@@ -132,6 +180,8 @@ class World:
         self.bridges: dict[int, Bridge] = {}
         self.removed = 0
         self.history: list[tuple[int, int, str]] = []
+        self.owners: dict[tuple[int, int], set[str]] = {}
+        self.copy = View()
         self.policy: dict[str, int] = {}
         self.switches = {dpid: Switch(dpid) for dpid in range(1, switches + 1)}
         names = "abcdefgh"
@@ -155,7 +205,17 @@ class World:
         for each in claims:
             self.bridges[each.dpid] = Bridge(owner, each.generation)
             self.history.append((each.dpid, each.generation, owner))
+            self.owners.setdefault((each.dpid, each.generation), set()).add(owner)
         return True
+
+    def keep_copy(self) -> None:
+        """Copy the file of the database."""
+        self.copy = self.view()
+
+    def replace(self, view: View) -> None:
+        """The database has another file: an older one, or an empty one. Generations are given again."""
+        self.members, self.bridges = dict(view.members), dict(view.bridges)
+        self.removed, self.history = view.removed, []
 
     def remove(self, bridges: dict[int, int]) -> None:
         for dpid, generation in bridges.items():
@@ -181,14 +241,13 @@ class World:
     def check(self) -> None:
         """The invariants, on all that has happened."""
         last: dict[int, int] = {}
-        owners: dict[tuple[int, int], str] = {}
-        for dpid, generation, owner in self.history:
+        for dpid, generation, _ in self.history:
             assert generation > last.get(dpid, 0), "a generation was given twice"
-            last[dpid], owners[dpid, generation] = generation, owner
+            last[dpid] = generation
         for switch in self.switches.values():
             before = (-1, 0)
             for (owner, generation, current), life in zip(switch.rules, switch.lives, strict=True):
-                assert owners[switch.dpid, generation] == owner, "rules of one that never owned it"
+                assert owner in self.owners[switch.dpid, generation], "rules of one that never owned it"
                 assert generation == current, "a rule of another generation than the switch's"
                 assert (life, generation) >= before, "a rule of an earlier owner after one of a later"
                 before = life, generation

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.cluster.ownership import MISSES, SETTLE
+from fairq_ryu.cluster.view import View
 from tests.support.cluster_model import BEAT, World
 
 # The lease of windows by default, seconds.
@@ -17,6 +18,7 @@ faults = st.one_of(
     st.tuples(st.just("restart"), st.just(0), dpids),
     st.tuples(st.sampled_from(["stop database", "start database"]), st.just(0), st.just(0)),
     st.tuples(st.just("lag"), who, st.integers(0, 5)),
+    st.tuples(st.sampled_from(["copy file", "older file", "empty file"]), st.just(0), st.just(0)),
 )
 histories = st.lists(st.tuples(faults, st.floats(0.05, 2.5)), max_size=25)
 
@@ -36,17 +38,19 @@ def happen(world, fault):
         controller.born()
     elif kind == "cut":
         controller.cut.add(dpid)
-        controller.held.pop(dpid, None)
-        switch = world.switches[dpid]
-        switch.master = None if switch.master is controller else switch.master
+        controller.disconnect(dpid)
     elif kind == "mend":
         controller.cut.discard(dpid)
     elif kind == "restart":
-        world.switches[dpid].restart()
         for each in world.controllers:
-            each.held.pop(dpid, None)
+            each.disconnect(dpid)
+        world.switches[dpid].restart()
     elif kind.endswith("database"):
         world.up = kind.startswith("start")
+    elif kind == "copy file":
+        world.keep_copy()
+    elif kind.endswith("file"):
+        world.replace(world.copy if kind == "older file" else View())
     elif kind == "lag":
         controller.lag = argument
 
@@ -127,13 +131,37 @@ def test_a_bridge_that_comes_back_after_its_row_was_removed_gets_a_later_generat
 
 
 def test_a_database_that_is_made_anew_gets_ahead_of_the_switches():
-    world = World([1.0], 1)
-    world.run(3)
-    (controller,), switch = world.controllers, world.switches[1]
-    switch.generation, switch.master = 57, None
-    controller.held.clear()
-    world.run(3)
-    assert switch.master is None  # refused, until the controller has asked for the generation
-    controller.ownership.ahead(1, 57)
-    world.run(3)
-    assert switch.master is controller and switch.generation == 58
+    """After a long time: the beats at which its bridges connected are not those of the new one."""
+    world = World([1.0, 1.0], 4)
+    for each in world.controllers:
+        each.cut.update(world.switches)
+    world.run(100)
+    for each in world.controllers:
+        each.cut.clear()
+    world.run(10)
+    for each in world.switches.values():
+        each.generation = 57
+    world.replace(View())
+    world.run(LEASE + 3)
+    world.settled()
+    assert all(switch.generation == 58 for switch in world.switches.values())
+    world.check()
+
+
+def test_an_older_copy_of_the_database_gets_ahead_of_the_switches():
+    world = World([1.0, 1.0], 4)
+    world.run(20)
+    world.keep_copy()
+    before = {dpid: row.generation for dpid, row in world.bridges.items()}
+    for _ in range(2):
+        for each in world.controllers:
+            each.paused = True
+            world.run(20)
+            each.paused = False
+            world.run(30)
+    again = [dpid for dpid, row in world.bridges.items() if row.owner == world.copy.bridges[dpid].owner]
+    assert any(world.bridges[dpid].generation > before[dpid] for dpid in again), "it has the same owner"
+    world.replace(world.copy)
+    world.run(30)
+    world.settled()
+    world.check()
