@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from fairq_ryu.law_spec import LawSpec, parameter
 
-_SEGMENT = 1460
+_SETTLE_SHIFT = 24
+"""As ``FAIRSWITCH_SETTLE_SHIFT`` in ``law.h``."""
 _MEAN_INTERVALS = 16
 """By how many intervals the mean of the last 32 samples is late."""
 
@@ -35,12 +36,14 @@ class FairSwitchLaw(LawSpec):
     def own(self, limit: int, rate: int) -> Mapping[str, int]:
         """The step of the trim: the card moves it by 8 bytes each 8 us at 1 Gbit/s, so in proportion to rate
         and time. Algorithm 1 has more than M intervals between two updates where it would swing: it is an
-        integrator with k = S / (M * T * target), answered after tau, and k * tau is at most a half.
+        integrator with k = S / (M * T * target), answered after tau, and k * tau is at most a half. The
+        switch knows S, the segment.
         """
         target, interval = self.target(limit), self.interval_us / 1e6
         tau = self.base_rtt_us / 1e6 + target / max(1, rate) + _MEAN_INTERVALS * interval
-        settles = math.ceil(2 * _SEGMENT * tau / (interval * target))
+        settle = 2 * tau / (interval * target) * (1 << _SETTLE_SHIFT)
         return {
             "trim_step": max(1, round(rate * self.interval_us / 1e6 / 125)),
-            "increments": max(self.increments, settles) if self.increments else 0,
+            "increments": self.increments,
+            "settle_q24": min(math.ceil(settle), 0xFFFFFFFF) if self.increments else 0,
         }

@@ -22,10 +22,12 @@
 #define FAIRSWITCH_SAMPLES       32 /* AVG_32 */
 #define FAIRSWITCH_SAMPLES_SHIFT 5
 #define FAIRSWITCH_FLOWS         1000000 /* that are counted */
+#define FAIRSWITCH_SETTLE_SHIFT  24
 
 struct fairswitch_law {
 	__u32 trim_step;  /* of the code: change of the trim in one tick, bytes */
 	__u32 increments; /* of the text: M; 0: the law is that of the code */
+	__u32 settle_q24; /* of the text: M is at least so much for each byte of a segment */
 };
 
 struct fairswitch_state {
@@ -117,10 +119,19 @@ LAW_INLINE __u32 fairswitch_mean(struct fairswitch_state *own, __u32 queue, __u3
 	return own->sum >> FAIRSWITCH_SAMPLES_SHIFT;
 }
 
+/* M, or more: with larger segments Algorithm 1 would swing. */
+LAW_INLINE __u32 fairswitch_increments(const struct fq_law *p, const struct fq_law_state *st)
+{
+	__u64 settles = (__u64)LAW_OWN(fairswitch, p)->settle_q24 * st->segment;
+
+	settles = (settles + (1 << FAIRSWITCH_SETTLE_SHIFT) - 1) >> FAIRSWITCH_SETTLE_SHIFT;
+	return law_max(LAW_OWN(fairswitch, p)->increments, settles);
+}
+
 /* The text, Algorithm 1: M intervals or more have passed, in which the mean of the queue was `mean` at last. */
 LAW_INLINE void fairswitch_update(const struct fq_law *p, struct fq_law_state *st, __u32 mean)
 {
-	__u32 m = LAW_OWN(fairswitch, p)->increments;
+	__u32 m = fairswitch_increments(p, st);
 	struct fairswitch_state *own = LAW_STATE(fairswitch, st);
 	__u64 sum = law_max(own->below, own->above) - law_min(own->below, own->above);
 	__u64 change = law_div(sum * st->segment << POOL_SHIFT, (__u64)m * p->target * own->flows);
@@ -158,7 +169,7 @@ LAW_INLINE void fairswitch_follow(const struct fq_law *p, struct fq_law_state *s
 	else
 		own->above += (__u64)(mean - p->target) * ticks;
 	own->intervals += ticks;
-	if (own->intervals >= LAW_OWN(fairswitch, p)->increments)
+	if (own->intervals >= fairswitch_increments(p, st))
 		fairswitch_update(p, st, mean);
 }
 

@@ -275,6 +275,16 @@ def test_algorithm_1_does_not_swing_with_long_round_trips(rtt):
     assert 0.8 * 31_250 < min(last) <= max(last) < 1.2 * 31_250
 
 
+@pytest.mark.parametrize("segment", [1460, 8960])
+def test_algorithm_1_does_not_swing_with_large_segments(segment):
+    """With the M of 1,460 bytes it swings for ever with 8,960."""
+    law = FairSwitchLaw(increments=8, base_rtt_us=20_000)
+    loop = ClosedLoop(HostLaw(fq_law(law, limit=250_000, rate=25_000_000, target=62_500)), 4, 0.02, segment)
+    loop.run(8)
+    last = loop.queues[len(loop.queues) // 2 :]
+    assert 0.8 * 62_500 < min(last) <= max(last) < 1.2 * 62_500
+
+
 @given(
     st.integers(1, 200),
     st.integers(1, 64),
