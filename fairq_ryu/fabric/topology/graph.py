@@ -186,20 +186,22 @@ class Topology:
         if not up:
             state.hosts_since = -math.inf
             self._forget_links(lambda other: other == port)
-        elif state.role is not PortRole.HOST:
-            # A link port keeps its role until the decision, so that nothing is flooded into it.
+        else:
+            # It keeps its role until the decision, and nothing is flooded into it.
             self._decide_later(port, now + self.settle)
 
     def frame_seen(self, port: PortKey, now: float) -> bool:
         """A host's frame arrived at a port. Returns whether the port is a host port: an undecided one becomes
-        one, because switches send no frames of hosts through ports that are not known to be links.
+        one, because switches send no frames of hosts through ports that are not known to be links. Nothing is
+        flooded to it before its time: a foreign segment sends such a frame to all ports that lead there, and
+        they would be a loop.
         """
         state = self._ports.get(port)
         if state is None or state.role is PortRole.LINK:
             return False
         state.hosts_since = now
         if state.role is PortRole.UNDECIDED:
-            self._ports.decide(port, PortRole.HOST)
+            state.role = PortRole.HOST
             self.version += 1
         return True
 
@@ -278,7 +280,9 @@ class Topology:
         return lost
 
     def decide(self, now: float) -> list[PortKey]:
-        """Make ports without discovery frames host ports if their time limit has passed. Returns them."""
+        """Make ports without discovery frames host ports if their time limit has passed. Returns those to
+        which frames are flooded from now on.
+        """
         decided = []
         for port, state in self._ports.deciding:
             if state.decides_at is None or now < state.decides_at or not self._waits(port, state):
@@ -294,7 +298,7 @@ class Topology:
 
     @property
     def waits(self) -> bool:
-        """Whether the role of a port that is up is not known yet."""
+        """Whether it is not known yet of a port that is up whether frames are flooded to it."""
         return any(self._waits(port, state) for port, state in self._ports.deciding)
 
     def _waits(self, port: PortKey, state: PortState) -> bool:
@@ -302,7 +306,7 @@ class Topology:
 
     @property
     def settled(self) -> bool:
-        """Whether the roles of all ports that are up are known, and both directions of all links."""
+        """Whether all ports that are up are decided, and both directions of all links are known."""
         return not self.waits and all((b, a) in self._seen for a, b in self._seen)
 
     def role(self, port: PortKey) -> PortRole:
@@ -328,11 +332,14 @@ class Topology:
         return self._ports.of_switch(dpid)
 
     def host_ports(self, dpid: int) -> list[PortKey]:
-        """The ports of a switch that lead to hosts and are up, in order."""
+        """The ports of a switch to which frames are flooded for hosts, in order: they lead to hosts, are up
+        and decided.
+        """
+        states = ((port, self._ports[port]) for port in self.ports(dpid))
         return [
             port
-            for port in self.ports(dpid)
-            if self._ports[port].role is PortRole.HOST and self._ports[port].up
+            for port, state in states
+            if state.role is PortRole.HOST and state.up and state.decides_at is None
         ]
 
     def link_ports(self, dpid: int) -> list[PortKey]:

@@ -25,7 +25,8 @@ class PortRole(StrEnum):
 @dataclass(slots=True)
 class PortState:
     """A port. ``hosts_since``: when a host was last learned here, since the port came up; ``decides_at``:
-    when it becomes a host port if it receives no discovery frame (None: no decision is due);
+    when it becomes a host port if it receives no discovery frame (None: no decision is due), before which
+    nothing is flooded to it, even if it is one already because a host was seen there;
     ``decides_after``: the sweep that must have ended before.
     """
 

@@ -50,6 +50,7 @@ class Network:
         self.fabric.bridge_connected(self.bridge, ports, [], 0.0)
         for port, ip in ((VICTIM, VICTIM_IP), (LIAR, LIAR_IP), (OTHER, OTHER_IP)):
             self.comes(arp(mac(port), ip, "10.0.0.99"), port, 1.0)
+        self.fabric.topology.decide(1000.0)
         self.bridge.log.clear()
 
     def comes(self, data: bytes, port: PortKey, now: float) -> list[tuple[bytes, list[int]]]:

@@ -224,6 +224,7 @@ def test_a_restarted_controller_waits_for_the_settings_of_ports_with_rules():
     again.bridge_connected(bridge, [PortState(n, True, f"p{n}") for n in PORTS], found, 0.0)
     for port in again.topology.ports(1):
         again.topology.frame_seen(port, 0.0)
+    again.topology.decide(1000.0)
     assert again.topology.settled
     bridge.log.clear()
     again.tick(1.0)

@@ -79,6 +79,7 @@ def test_every_port_sends_in_each_period_and_more_often_while_a_role_is_not_know
     assert pair.sent(0.55).keys() == everybody
     for port in everybody:
         pair.fabric.topology.frame_seen(port, 0.6)
+    pair.fabric.topology.decide(1000.0)
     assert pair.sent(1.4) == {}
     assert pair.sent(1.5).keys() == everybody
 

@@ -147,7 +147,19 @@ def test_a_host_port_that_flaps_stays_one(topology):
     topology.port_changed(A1, False, 3.0)
     assert A1 not in topology.host_ports(1)
     topology.port_changed(A1, True, 4.0)
+    assert topology.role(A1) is PortRole.HOST
+    assert A1 not in topology.host_ports(1), "it may lead to a foreign segment now"
+    assert topology.decide(4.0 + topology.settle) == [A1]
     assert A1 in topology.host_ports(1)
+
+
+def test_a_frame_of_a_host_opens_its_port_but_no_flood_to_it(topology):
+    """One frame of a foreign segment comes in by all ports that lead there."""
+    assert topology.frame_seen(A1, 0.1) and topology.frame_seen(A2, 0.1)
+    assert topology.role(A1) is topology.role(A2) is PortRole.HOST and topology.waits
+    assert topology.host_ports(1) == []
+    assert set(topology.decide(topology.settle)) >= {A1, A2}
+    assert topology.host_ports(1) == [A1, A2]
 
 
 def test_the_link_of_a_cable_moves_with_it(topology):
