@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from ryu.app.wsgi import WSGIApplication
@@ -71,6 +72,11 @@ _TICK = 0.25
 _DISCOVERY_TICK = 0.05
 # Events that are queued at most: as many as Ryu queues, whose semaphore counts them.
 _EVENTS = 128
+
+
+def _at_now(function: Callable[[float], object]) -> None:
+    function(time.monotonic())
+
 
 # Before the first switch connects.
 batched_io.register()
@@ -203,7 +209,9 @@ class Controller(app_manager.RyuApp):
     def _jobs(self) -> list[Job]:
         """The periodic jobs, with their intervals in seconds."""
         return [
-            Job("tick", self._tick_interval, self._tick),
+            Job("fabric", self._tick_interval, self._tick),
+            # Each by itself: a fault in one of them lets no leases of the others end.
+            *(Job(name, every(_TICK), partial(_at_now, tick)) for name, tick in self._ticks().items()),
             Job("discovery", every(link_discovery.INTERVAL), self._discover),
             Job("short expiry", every(0.5), self.tracker.drop_expired),
             Job("expiry", every(self.flows.idle_timeout / 4), self.tracker.expire),
@@ -215,16 +223,19 @@ class Controller(app_manager.RyuApp):
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]
 
+    def _ticks(self) -> dict[str, Callable[[float], object]]:
+        return {
+            "copies": lambda now: Sender.send(self.copies.renew(now)),
+            "tenants": self.windows.tend_tenants,
+            "overdue announcements": self.windows.report_overdue,
+            "modes": self.modes.tick,
+            "uplinks": lambda now: self.windows.uplinks.tick(now),
+            "streams": lambda _: self.streams.tick(),
+        }
+
     def _tick(self) -> None:
-        now = time.monotonic()
-        self.fabric.tick(now)
-        Sender.send(self.copies.renew(now))
-        self.windows.tend_tenants(now)
+        self.fabric.tick(time.monotonic())
         self.rerouting.notify()
-        self.windows.report_overdue(now)
-        self.modes.tick(now)
-        self.windows.uplinks.tick(now)
-        self.streams.tick()
 
     def _discover(self) -> None:
         now = time.monotonic()

@@ -62,6 +62,12 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     assert errors.lines == []
 
 
+def test_what_renews_leases_is_a_job_of_its_own(make: Make) -> None:
+    """A fault in another one does not end them."""
+    names = [each.name for each in make("fairq", "").app._jobs()]
+    assert {"fabric", "copies", "tenants", "modes", "uplinks"} <= set(names) and len(names) == len(set(names))
+
+
 def test_every_policy_of_the_project_has_an_application():
     modules = {path.stem for path in FOLDER.glob("*.py") if "policy_name" in path.read_text()}
     assert modules - {"controller"} == {module_of(each) for each in OURS}
