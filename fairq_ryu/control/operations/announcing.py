@@ -99,7 +99,8 @@ class Announcing:
             self.requests.store({Key(_KIND, name): None for name in over})
 
     def _requested(self, names: Iterable[str]) -> None:
-        wanted, now, today = self.requests.of(_KIND), time.monotonic(), time.time()
+        wanted = {name: self.requests.get(_KIND, name) for name in names}
+        now, today = time.monotonic(), time.time()
         for name in sorted(names):
             value = wanted.get(name)
             self._known.discard(name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairq_ryu.cluster.view import Texts
@@ -42,7 +43,7 @@ class Requests:
 
     def __init__(self, elsewhere: Store | None = None) -> None:
         self._elsewhere = elsewhere
-        self._values: dict[Key, Any] = {}
+        self._values: dict[str, dict[str, Any]] = {}  # by kind and name
         self._handlers: dict[str, Callable[[set[str]], None]] = {}
 
     @property
@@ -56,13 +57,13 @@ class Requests:
         """
         self._handlers[kind] = handler
 
-    def of(self, kind: str) -> dict[str, Any]:
-        """All values of a kind, by name."""
-        return {key.name: value for key, value in self._values.items() if key.kind == kind}
+    def of(self, kind: str) -> Mapping[str, Any]:
+        """All values of a kind, by name, as they are now and later: nothing is copied."""
+        return MappingProxyType(self._values.setdefault(kind, {}))
 
     def get(self, kind: str, name: str = "") -> Any:
         """One value; None: there is none."""
-        return self._values.get(Key(kind, name))
+        return self.of(kind).get(name)
 
     def store(self, changes: Values, expected: Values | None = None) -> bool:
         """Store all changes or none, and have them carried out here. Returns False, and changes nothing, if
@@ -70,15 +71,15 @@ class Requests:
         nothing is stored then.
         """
         if self._elsewhere is None:
-            if any(self._values.get(key) != value for key, value in (expected or {}).items()):
+            if any(self.get(*key) != value for key, value in (expected or {}).items()):
                 return False
-            before = dict(self._values)
+            before = _texts({key: self.get(*key) for key in changes})
             try:
                 for kind, names in self._keep(_texts(changes)).items():
                     if kind in self._handlers:
                         self._handlers[kind](names)
             except Exception:
-                self._values = before  # whoever asks again is not told that nothing has to change
+                self._keep(before)  # whoever asks again is not told that nothing has to change
                 raise
             return True
         stored = self._elsewhere(_texts(changes), _texts(expected or {}))
@@ -106,14 +107,13 @@ class Requests:
         """The names of those that are changed by this, by kind."""
         changed: dict[str, set[str]] = {}
         for (kind, name), text in changes.items():
-            key = Key(kind, name)
-            value = None if text is None else _read(text)
-            if self._values.get(key) != value:
+            values, value = self._values.setdefault(kind, {}), None if text is None else _read(text)
+            if values.get(name) != value:
                 changed.setdefault(kind, set()).add(name)
             if value is None:
-                self._values.pop(key, None)
+                values.pop(name, None)
             else:
-                self._values[key] = value
+                values[name] = value
         return changed
 
 
