@@ -1,7 +1,7 @@
 """Each second: are the agent's filters still there, and do packets reach them?
 
-    netlink: a qdisc or filter of a port has changed --> filters that are gone are attached again
-                                                     --> who runs before them?
+    a qdisc, a filter or a program at tcx of a port has changed --> filters that are gone are attached again
+                                                                --> who runs before them?
     somebody does, and no TCP packet has come --> are TCP packets leaving?  (EgressTap)
 
 Only the last answer proves that somebody ends the chain before the agent's programs: most programs of others
@@ -33,8 +33,8 @@ class Filters(Protocol):
     def filtered(self) -> Iterable[int]:
         """The ports and devices with filters."""
 
-    def detached(self) -> set[int]:
-        """Those from which somebody has removed a program, of which netlink does not tell."""
+    def at_tcx(self, ifindex: int) -> tuple[int, ...]:
+        """The ids of the programs at tcx of its egress, whoever's: of changes there netlink does not tell."""
 
     def restore_filters(self, ifindex: int) -> bool:
         """Attach those again that somebody has removed. Returns whether there were any. Raises
@@ -54,6 +54,7 @@ class Filters(Protocol):
 @dataclass(slots=True)
 class _Port:
     before: tuple[str, ...] = ()
+    at_tcx: tuple[int, ...] = ()
     seen_ns: int = -1  # not asked yet
     tap: EgressTap | None = None
     missed: int = 0
@@ -81,7 +82,8 @@ class FilterWatch:
         for gone in set(self._ports) - now:
             self._ports.pop(gone).close()
         due = now if changed is None else changed | self._again | (now - set(self._ports))
-        for ifindex in sorted(now & (due | self._filters.detached())):
+        due |= {each for each, port in self._ports.items() if self._filters.at_tcx(each) != port.at_tcx}
+        for ifindex in sorted(now & due):
             self._look_at(ifindex)
         suspects = {ifindex: port for ifindex, port in self._ports.items() if port.before}
         self._filters.set_suspects(len(suspects))
@@ -107,6 +109,7 @@ class FilterWatch:
                 log.warning("interface %s: somebody has removed filters of the agent: %s", name, error)
             port.refusal = str(error)
             self._again.add(ifindex)
+        port.at_tcx = self._filters.at_tcx(ifindex)
         port.before = self._filters.programs_before(ifindex)
         if not port.before:
             port.close()

@@ -275,10 +275,6 @@ class OwnFilter:
             self.filter.attach(ifindex, program_fd, point)
         self._attached[ifindex] = program_fd, point
 
-    def detached(self) -> set[int]:
-        """The interfaces from whose tcx somebody else has detached the program: netlink tells nobody."""
-        return set(filter(self._is_detached, self._links))
-
     def _is_detached(self, ifindex: int) -> bool:
         return self.tcx_program(ifindex) not in tcx.programs(self._lib, ifindex)
 

@@ -26,6 +26,7 @@ from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.agent.programs.taildrop import TailDrop
 from fairq_ryu.agent.programs.turns import TurnProgram
+from fairq_ryu.agent.shim import Shim
 from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
@@ -89,6 +90,7 @@ def faults() -> dict[str, str]:
             "internal ports": _tried(lambda: programs.add_device(_internal(3))),
             "far queues": _tried(lambda: _try_far_queue(programs, client)),
             "taildrop": _tried(lambda: _try_taildrop(server.ifindex)),
+            "scale shim": _tried(lambda: Shim(f"{client.name}h", "reserved", 7).close()),
         }
 
 

@@ -255,6 +255,25 @@ def test_an_ingress_qdisc_comes_and_goes_where_all_filters_are(ports: dict[int, 
 
 
 @NEEDS_TCX
+def test_drops_are_made_before_the_queue_is_full_as_soon_as_there_is_a_place(
+    ports: dict[int, BridgePort],
+) -> None:
+    """The port began with an ingress qdisc."""
+    run("tc", "qdisc", "add", "dev", "p1", "ingress")
+    port = ports[1].ifindex
+    with agent(ports) as datapath:
+        watch = FilterWatch(datapath.host)
+        datapath.set_thresholds(1, Thresholds(40_000, 20_000, drops=True))
+        watch.look()
+        assert egress_filters(port) == []
+        run("tc", "qdisc", "del", "dev", "p1", "ingress")
+        for _ in range(2):
+            watch.look()
+        assert len(egress_filters(port)) == 2, "the window program, and this one"
+        watch.close()
+
+
+@NEEDS_TCX
 def test_a_program_that_somebody_detaches_from_tcx_is_attached_again(ports: dict[int, BridgePort]) -> None:
     run("tc", "qdisc", "add", "dev", "p1", "ingress")
     port, lib = ports[1].ifindex, load_library()
@@ -351,6 +370,24 @@ def test_packets_of_which_no_flow_tells_have_not_missed_the_programs(ports: dict
             for _ in range(2):
                 swept(datapath, watch)
                 assert watch.row(ports[1].ifindex)["missed"] == 0
+        watch.close()
+
+
+@NEEDS_TCX
+def test_a_program_of_others_that_comes_to_tcx_later_is_found(ports: dict[int, BridgePort]) -> None:
+    """Netlink does not tell of it."""
+    lib = load_library()
+    with agent(ports) as datapath, LoadedProgram.empty() as other:
+        watch = FilterWatch(datapath.host)
+        swept(datapath, watch)
+        assert watch.row(ports[1].ifindex)["before"] == []
+        link = tcx.TcxLink(lib, ports[1].ifindex, other._fd)
+        swept(datapath, watch)
+        (before,) = watch.row(ports[1].ifindex)["before"]
+        assert before.startswith("tcx program ")
+        link.close()
+        swept(datapath, watch)
+        assert watch.row(ports[1].ifindex)["before"] == []
         watch.close()
 
 

@@ -56,7 +56,8 @@ def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "subject"), [("turns", "turns"), ("queue_law", "queue laws"), ("taildrop", "taildrop")]
+    ("name", "subject"),
+    [("turns", "turns"), ("queue_law", "queue laws"), ("taildrop", "taildrop"), ("shim", "scale shim")],
 )
 def test_a_program_that_the_kernel_refuses_is_named_and_the_others_are_tried(
     objects: Path, name: str, subject: str

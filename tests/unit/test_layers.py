@@ -77,7 +77,8 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         set(),
     ),
     "fairq_ryu/cli": (
-        {ERRORS, TARGET, FAR_QUEUE} | ours("agent", "client", "cluster.settings", "config", "experiments"),
+        {ERRORS, TARGET, FAR_QUEUE, "mininet_topos.commands"}
+        | ours("agent", "client", "cluster.settings", "config", "experiments"),
         {"rich"},
     ),
     "fairq_ryu/experiments": (
@@ -150,6 +151,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         "fairq_ryu.agent.peers",
         "fairq_ryu.config.programs",
         "fairq_ryu.experiments.kernel_kinds",
+        "mininet_topos.commands",
         "rich",
     },
 }

@@ -45,6 +45,7 @@ class DropProgram(LoadedProgram):
         self.filter = TcFilter(lib, DROP_PRIORITY)
         self._packets: list[DropRecord] = []
         self._before_full: dict[int, int] = {}
+        self._wanted: set[int] = set()
         self._attached = False
         self._ring_map: Map | None = None
         self.reason = ""
@@ -91,6 +92,7 @@ class DropProgram(LoadedProgram):
         """Detach from a port, which may have been deleted already."""
         self.filter.detach(ifindex)
         self._before_full.pop(ifindex, None)
+        self._wanted.discard(ifindex)
 
     def close(self) -> None:
         """Detach and free. A second call does nothing."""
@@ -100,11 +102,20 @@ class DropProgram(LoadedProgram):
     def report(self, ifindex: int, wanted: bool) -> None:
         """Start or stop to report the drops of a port. Raises :class:`BpfError`."""
         if not wanted:
+            self._wanted.discard(ifindex)
             self.filter.detach(ifindex)
         elif self._object is not None:
+            self._wanted.add(ifindex)
             # Without a place for the filter, packets are dropped by the queue, and reported.
             with contextlib.suppress(NoPlaceError):
                 self.filter.attach(ifindex, self._object.program_fd("fq_drop_before_full"))
+
+    def restore(self, ifindex: int) -> bool:
+        """As :meth:`TcFilter.restore`; also attach where there was no place before."""
+        restored = self.filter.restore(ifindex)
+        if ifindex in self._wanted and not self.filter.is_there(ifindex):
+            self.report(ifindex, True)
+        return restored
 
     def watch_kernel(self, wanted: bool) -> None:
         """Attach or detach the tracepoint, which takes time for every packet that the machine frees unsent.

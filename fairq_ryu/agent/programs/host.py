@@ -213,9 +213,9 @@ class HostPrograms:
         """Where the window program is at egress of a port: ``clsact``, or ``tcx``."""
         return "tcx" if self.window.filter.tcx_program(ifindex) else "clsact"
 
-    def detached(self) -> set[int]:
-        """As :meth:`OwnFilter.detached`."""
-        return self.window.filter.detached()
+    def at_tcx(self, ifindex: int) -> tuple[int, ...]:
+        """The ids of the programs at tcx of the egress of an interface, in the order in which they run."""
+        return tuple(tcx.programs(self._lib, ifindex))
 
     def restore_filters(self, ifindex: int) -> bool:
         """Attach the filters again that somebody has removed from a port or device. Returns whether there
@@ -223,9 +223,9 @@ class HostPrograms:
         """
         # It makes the clsact qdisc. Without one, the others are off: they have no other place.
         restored = self.window.filter.restore(ifindex)
-        for each in (self.turn_program, self.queue_laws, self.drops):
+        for restore in (self.turn_program.filter.restore, self.queue_laws.filter.restore, self.drops.restore):
             with contextlib.suppress(NoPlaceError):
-                restored |= each.filter.restore(ifindex)
+                restored |= restore(ifindex)
         return restored | self.far.filter.restore(ifindex)
 
     def programs_before(self, ifindex: int) -> tuple[str, ...]:

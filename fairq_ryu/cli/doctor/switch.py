@@ -7,29 +7,14 @@ from pathlib import Path
 from fairq_ryu.cli.doctor import commands
 from fairq_ryu.cli.doctor.check import Check
 from fairq_ryu.cli.doctor.tools import check_tool
+from mininet_topos.commands import has_kernel_datapath
 
-SYS_MODULE = Path("/sys/module")
 TUN_DEVICE = Path("/dev/net/tun")
 # What scripts/start-ovs.sh sets before it starts Open vSwitch.
 MIN_SEND_BUFFER = 4 << 20
 MIN_RECEIVE_BUFFER = 1 << 20
 WMEM_DEFAULT = Path("/proc/sys/net/core/wmem_default")
 RMEM_DEFAULT = Path("/proc/sys/net/core/rmem_default")
-
-
-def kernel_datapath() -> str:
-    """Whether Open vSwitch's kernel datapath is available, in words; empty if it is not."""
-    if (SYS_MODULE / "openvswitch").exists():
-        return "kernel"
-    if (
-        commands.which("modprobe")
-        and commands.run(["modprobe", "--dry-run", "--quiet", "openvswitch"]).code == 0
-    ):
-        return "kernel (module openvswitch loads when needed)"
-    # A datapath that is built into the kernel may be visible nowhere else.
-    if commands.which("ovs-dpctl") and commands.run(["ovs-dpctl", "--timeout=5", "dump-dps"]).code == 0:
-        return "kernel"
-    return ""
 
 
 def check_ovs() -> list[Check]:
@@ -65,9 +50,9 @@ def check_datapath() -> Check:
     """Which datapath bridges have here. Mininet's switches and experiments take the kernel's where it is."""
     # The userspace datapath makes its internal ports with tun devices.
     userspace = "datapath_type=netdev" if TUN_DEVICE.exists() else ""
-    kernels = kernel_datapath()
-    if kernels:
-        found = kernels + (f"; a bridge with {userspace} has the userspace one" if userspace else "")
+    # The kernel is asked, and loads the module if it can, as it does for a bridge.
+    if has_kernel_datapath():
+        found = "kernel" + (f"; a bridge with {userspace} has the userspace one" if userspace else "")
     elif userspace:
         found = f"userspace only: the kernel has no module openvswitch, so a bridge needs {userspace}"
     else:

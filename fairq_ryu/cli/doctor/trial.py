@@ -23,6 +23,7 @@ LOST = {
     "internal ports": "data that this machine itself receives through a bridge is not governed",
     "far queues": "queues in the switch above are not governed",
     "taildrop": "experiments on the userspace datapath lose packets in batches at a full queue",
+    "scale shim": "fairq shim does not run here",
 }
 
 # Of what kernels that are in the table lack, too.

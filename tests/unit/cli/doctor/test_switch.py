@@ -23,9 +23,8 @@ def ovs(
     commands["ovs-vswitchd"] = Output(0, "ovs-vswitchd (Open vSwitch) 3.1.0\n")
     commands["ovs-vsctl"] = Output(0, '"3.1.0"\n')
     commands["ovs-appctl"] = Output(0, "ovs-vswitchd (Open vSwitch) 3.1.0\n")
-    (tmp_path / "openvswitch").mkdir()
     (tmp_path / "tun").touch()
-    monkeypatch.setattr(switch, "SYS_MODULE", tmp_path)
+    monkeypatch.setattr(switch, "has_kernel_datapath", lambda: True)
     monkeypatch.setattr(switch, "TUN_DEVICE", tmp_path / "tun")
     return lambda: {check.name: check for check in switch.check_ovs()}
 
@@ -53,13 +52,15 @@ def test_ovs_not_allowed(commands: dict[str, Output], ovs: Callable[[], dict[str
     assert ovs()["Open vSwitch runs"].remedy.startswith("sudo ")
 
 
-def test_datapaths(commands: dict[str, Output], ovs: Callable[[], dict[str, Check]], tmp_path: Path) -> None:
-    (tmp_path / "openvswitch").rmdir()
+def test_datapaths(
+    monkeypatch: pytest.MonkeyPatch, ovs: Callable[[], dict[str, Check]], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(switch, "has_kernel_datapath", lambda: False)
     assert ovs()["datapath"].found.startswith("userspace only")
     (tmp_path / "tun").unlink()
     assert ovs()["datapath"].status == "fail"
-    commands["modprobe"] = Output(0, "")
-    assert ovs()["datapath"] == Check("datapath", "ok", "kernel (module openvswitch loads when needed)")
+    monkeypatch.setattr(switch, "has_kernel_datapath", lambda: True)
+    assert ovs()["datapath"] == Check("datapath", "ok", "kernel")
 
 
 @pytest.mark.parametrize(
