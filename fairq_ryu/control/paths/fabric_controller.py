@@ -82,7 +82,7 @@ class FabricController:
         self.repins = 0
         self.hosts = HostTable()
         self.topology = Topology(DISCOVERY_TIME, _SWEEPS, self.hosts.any_behind)
-        self.logical_ports = LogicalPorts(self.topology.is_up)
+        self.logical_ports = LogicalPorts(self.topology.is_up, self.topology.is_flooded)
         choice = PathChoice(str(config.value("fairq_ryu", "path_choice")))
         self.paths = PathTable(Routes(self.topology.graph(), ()), choice)
         self._sender = Sender(_BARRIER_TIMEOUT)
@@ -244,6 +244,7 @@ class FabricController:
         for port in changed:
             self._sender.send(self._learning.forget_port(port))
         if changed:
+            self._release_paths(lambda end: end in changed)
             self.topology.touch()
 
     def discovery_frame(self, data: bytes, in_port: PortKey, now: float) -> None:

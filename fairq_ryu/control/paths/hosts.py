@@ -61,7 +61,7 @@ class HostLearning:
             self.claims.answered(frame, in_port, now)
         known = self.hosts.by_mac(frame.src, frame.vlan)
         if known is not None and known.port != in_port:
-            if self.topology.role(in_port) is PortRole.UNDECIDED:
+            if self.topology.role(in_port) is not PortRole.LINK and not self.topology.is_flooded(in_port):
                 return []  # the host has moved, or the port is a link that is not discovered yet
             if self.claims.moves(known, frame, in_port, now):
                 return self.claims.questions(now)

@@ -38,7 +38,7 @@ class SegmentProbes:
     ) -> None:
         self._bridges, self._topology, self._ports, self._log = bridges, topology, ports, log
         self._key = secrets.token_bytes(16)
-        self._segments = Segments(self._may_be_used)
+        self._segments = Segments(self._may_be_used, topology.is_flooded, topology.parts)
         self._unused: dict[PortKey, PortKey] = {}
 
     def _may_be_used(self, port: PortKey) -> bool:

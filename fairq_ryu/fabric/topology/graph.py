@@ -323,6 +323,11 @@ class Topology:
         state = self._ports.get(port)
         return state is not None and state.up
 
+    def is_flooded(self, port: PortKey) -> bool:
+        """Whether frames are flooded to a port for hosts, or will be when it is up: it is decided."""
+        state = self._ports.get(port)
+        return state is not None and state.role is PortRole.HOST and state.decides_at is None
+
     def ports_up(self) -> Iterator[PortKey]:
         """The ports of connected switches that are up."""
         return (port for port, state in self._ports.items() if state.up and port.dpid in self._switches)
@@ -335,12 +340,7 @@ class Topology:
         """The ports of a switch to which frames are flooded for hosts, in order: they lead to hosts, are up
         and decided.
         """
-        states = ((port, self._ports[port]) for port in self.ports(dpid))
-        return [
-            port
-            for port, state in states
-            if state.role is PortRole.HOST and state.up and state.decides_at is None
-        ]
+        return [port for port in self.ports(dpid) if self._ports[port].up and self.is_flooded(port)]
 
     def link_ports(self, dpid: int) -> list[PortKey]:
         """The ports of a switch that lead to other switches, in order, up or not."""
@@ -365,6 +365,11 @@ class Topology:
                 known = graph.edges[a.dpid, b.dpid]["ports"] if graph.has_edge(a.dpid, b.dpid) else ()
                 graph.add_edge(a.dpid, b.dpid, ports=(*known, (a, b)))
         return graph
+
+    def parts(self) -> dict[int, int]:
+        """By bridge: the first of those that links join with it."""
+        joined = nx.connected_components(self.graph())
+        return {dpid: min(part) for part in joined for dpid in part}
 
     def edge_switches(self) -> frozenset[int]:
         """The switches that have hosts."""

@@ -20,10 +20,14 @@ _PLAIN = PortSettings()
 
 
 class LogicalPorts:
-    """The settings of all ports. ``is_up``: whether a port has carrier."""
+    """The settings of all ports. ``is_up``: whether a port has carrier; ``is_ready``: whether frames are
+    flooded to it by now, which makes it the better member of a bond.
+    """
 
-    def __init__(self, is_up: Callable[[PortKey], bool]) -> None:
-        self._is_up = is_up
+    def __init__(
+        self, is_up: Callable[[PortKey], bool], is_ready: Callable[[PortKey], bool] = lambda _: True
+    ) -> None:
+        self._is_up, self._is_ready = is_up, is_ready
         self._settings: dict[int, dict[int, PortSettings]] = {}
         self._blocked: frozenset[PortKey] = frozenset()
 
@@ -96,7 +100,8 @@ class LogicalPorts:
             return port
         members = self.members(port)
         use = [each for each in members if self.usable(each)]
-        return next((each for each in use if self._is_up(each)), min(use or members))
+        order = {each: (not self._is_up(each), not self._is_ready(each), each) for each in use}
+        return min(order, key=order.__getitem__) if order else min(members)
 
     def arrival(self, port: PortKey) -> tuple[PortKey, int] | None:
         """The port where a frame counts as arrived that came in by ``port``, and its VLAN if it has no tag.

@@ -232,6 +232,11 @@ def test_a_frame_of_a_host_known_elsewhere_does_not_decide_a_port(pair):
     fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 0.2)
     assert fabric.topology.role(LINK2) is PortRole.UNDECIDED
     assert fabric.hosts.by_mac(mac).port == HOST1
+    other = "02:00:00:00:00:02"
+    fabric.host_seen(pair.bridges[2], Frame(other, BROADCAST, ()), LINK2, 0.3)
+    assert fabric.topology.role(LINK2) is PortRole.HOST and fabric.hosts.by_mac(other).port == LINK2
+    fabric.host_seen(pair.bridges[2], Frame(mac, BROADCAST, ()), LINK2, 0.4)
+    assert fabric.hosts.by_mac(mac).port == HOST1, "it is not decided yet"
     # The host has moved there: this counts once it is known that the port is no link.
     pair.answer()
     pair.sweep()

@@ -173,6 +173,10 @@ def probes(site):
 @pytest.mark.parametrize("both", [True, False])
 def test_of_two_ports_into_one_segment_only_one_is_used(both, caplog):
     site = Site({})
+    site.frame(7, 0, 4)
+    key = FlowKey("10.0.0.3", "10.0.0.7", 1, 2)
+    assert site.fabric.assign_path(key, PortKey(1, 3), "02:00:00:00:00:07")
+    site.fabric.refresh()
     sent = probes(site)
     assert set(sent) == set(PORTS)
     now = time.monotonic()
@@ -181,6 +185,7 @@ def test_of_two_ports_into_one_segment_only_one_is_used(both, caplog):
         site.fabric.segment_probe_arrived(sent[4], PortKey(1, 2), now)
     assert site.fabric.stale == both
     assert (site.fabric.arrival(PortKey(1, 4)) is None) == both
+    assert (site.fabric.paths.get(key) is None) == both, "its path ends at a port that is not used any more"
     assert ("leads to the same segment as port" in caplog.text) == both
     site.fabric.refresh()
     site.clear()

@@ -77,6 +77,16 @@ def test_a_bond_is_one_port():
     assert made(bond, down=[P2, P3]).exit(P4) == P2  # none is up
 
 
+def test_the_exit_of_a_bond_is_a_member_to_which_frames_are_flooded():
+    """Another one has just come up."""
+    waiting = {P2}
+    ports = LogicalPorts(lambda _: True, lambda port: port not in waiting)
+    ports.replace(1, {2: PortSettings(bond="b"), 3: PortSettings(bond="b")})
+    assert ports.exit(P2) == P3
+    waiting.clear()
+    assert ports.exit(P2) == P2
+
+
 def test_a_blocked_port_is_not_used():
     ports = made({})
     assert ports.block([P2]) and not ports.block([P2])
