@@ -27,12 +27,12 @@ from fairq_ryu.control.paths.loop_watch import LoopWatch
 from fairq_ryu.control.paths.pinning import PathPinning
 from fairq_ryu.control.paths.segment_probes import SegmentProbes
 from fairq_ryu.control.paths.take_over import RECONNECT_TIME, TakeOver
-from fairq_ryu.control.sender import Sender, to_switch
+from fairq_ryu.control.sender import Outgoing, Sender, to_switch
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.fabric.flows.table import IDLE_TIMEOUT
 from fairq_ryu.fabric.topology.forwarding import FromLink
 from fairq_ryu.fabric.topology.graph import PortRole, Sight, Topology
-from fairq_ryu.fabric.topology.hosts import HostTable
+from fairq_ryu.fabric.topology.hosts import Host, HostTable
 from fairq_ryu.fabric.topology.paths import Assigned, Moved, PathChoice, PathTable
 from fairq_ryu.fabric.topology.ports import UNTAGGED, LogicalPorts, split
 from fairq_ryu.fabric.topology.routing import Routes
@@ -108,6 +108,7 @@ class FabricController:
             self.claims,
             _HOST_IDLE,
             self.logical_ports,
+            self._release_host,
         )
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
         self.discovery = LinkDiscovery(self.bridges, self.topology, self._probes, log)
@@ -187,7 +188,7 @@ class FabricController:
         """A bridge that has disconnected is not one of the fabric any more: forget its ports and hosts."""
         for port in self.topology.ports(dpid):
             self.port_removed(port)
-        self.topology.forget_switch(dpid)
+        self.topology.forget_switch(dpid, time.monotonic())
 
     def port_changed(self, dpid: int, state: PortState, now: float) -> None:
         """A port of a bridge was added or has changed."""
@@ -302,6 +303,20 @@ class FabricController:
         for path in self.paths:
             if has_changed(path.source) or has_changed(path.target):
                 self._sender.send(self._pinning.release(path.key, closed=False))
+
+    def _release_host(self, host: Host, before: PortKey) -> list[Outgoing]:
+        """A host has moved away from a port: release its connections that end there."""
+        ends = (
+            (path, ((path.source, path.key.src), (path.target, path.key.dst)))
+            for path in self.paths
+            if path.key.vlan == host.vlan
+        )
+        found = [
+            path.key
+            for path, both in ends
+            if any(port == before and address in host.addresses for port, address in both)
+        ]
+        return [message for key in found for message in self._pinning.release(key, closed=False)]
 
     def assign_path(self, key: FlowKey, in_port: PortKey, target_mac: str) -> Assigned | None:
         """Assign a path to a connection whose segment came in by a port, and pin it if it is new. None if the

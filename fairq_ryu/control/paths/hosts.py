@@ -8,7 +8,7 @@ ports are undecided, and at most :data:`_MAX_PENDING_ARP` of them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ryu.ofproto import ofproto_v1_3 as ofp
@@ -46,6 +46,8 @@ class HostLearning:
     claims: AddressClaims
     idle_timeout: int
     ports: LogicalPorts
+    released: Callable[[Host, PortKey], list[Outgoing]]
+    """releases the connections of a host that has moved away from a port"""
     _pending_arp: dict[tuple[int, str], bytes] = field(default_factory=dict, init=False)
     """request frames by VLAN and wanted address"""
     _flooded_arp: Counter[PortKey] = field(default_factory=Counter, init=False)
@@ -74,7 +76,8 @@ class HostLearning:
     ) -> list[Outgoing]:
         if not self.topology.frame_seen(in_port, now):
             return []
-        new = self.hosts.by_mac(frame.src, frame.vlan) is None
+        known = self.hosts.by_mac(frame.src, frame.vlan)
+        new, before = known is None, None if known is None else known.port
         changed = self.hosts.seen(frame.src, in_port, ip, frame.vlan)
         host = self.hosts.by_mac(frame.src, frame.vlan)
         if host is None:
@@ -82,6 +85,8 @@ class HostLearning:
         if new and host.vlan and self.hosts.vlans[host.vlan] == 1:
             self.topology.touch()  # the VLAN may need flood rules of its own
         messages: list[Outgoing] = []
+        if before is not None and before != host.port:
+            messages += self._moved(host, before)
         if changed:
             messages += self.forwarding.host_changed(self.paths.routes, host.mac, host.port, host.vlan)
         # Sent again even without a change, because the switch has no rule for the host; but not for every
@@ -89,6 +94,16 @@ class HostLearning:
         if changed or now - host.sent_at > _RESEND_INTERVAL:
             host.sent_at = now
             messages += self._source(datapath, host)
+        return messages
+
+    def _moved(self, host: Host, before: PortKey) -> list[Outgoing]:
+        """Its connections follow the rules by destination, and where it was it is not known any more: if it
+        comes back, its frames are copied.
+        """
+        messages = self.released(host, before)
+        former = self.bridges.get(before.dpid)
+        if former is not None and before.dpid != host.port.dpid:
+            messages.append((former, pipeline.forget_source(former, host.mac, host.vlan)))
         return messages
 
     def _source(self, datapath: Datapath, host: Host) -> list[Outgoing]:

@@ -76,7 +76,7 @@ class _Search:
             self.remove_port(port)
         self._probes.bridge_disconnected(dpid)
         self.topology.remove_switch(dpid)
-        self.topology.forget_switch(dpid)
+        self.topology.forget_switch(dpid, 0.0)  # no port is that of a link
 
     def remove_port(self, port: PortKey) -> None:
         """A port is down, or was removed."""

@@ -82,6 +82,7 @@ class Topology:
         self._gone: dict[int, int] = {}
         # LLDP proves one direction: a link is used after a frame has passed it in each direction.
         self._seen: set[DirectedLink] = set()
+        self._far: dict[PortKey, int] = {}  # by link port: the switch at its other end, seen last
 
     @property
     def switches(self) -> frozenset[int]:
@@ -97,11 +98,17 @@ class Topology:
         """Whether a switch is connected, or was and may connect again."""
         return dpid in self._switches or dpid in self._gone
 
-    def forget_switch(self, dpid: int) -> None:
-        """A disconnected switch does not come back: forget its ports."""
+    def forget_switch(self, dpid: int, now: float) -> None:
+        """A disconnected switch does not come back: forget its ports, and decide again about those that led
+        to it.
+        """
         for port in self.ports(dpid):
             self.remove_port(port)
         self._gone.pop(dpid, None)
+        for port in [port for port, far in self._far.items() if far == dpid]:
+            del self._far[port]
+            if self.role(port) is PortRole.LINK:
+                self._decide_later(port, now + self.settle)
 
     def add_switch(self, dpid: int, ports: Iterable[tuple[int, bool]], now: float) -> None:
         """A switch has connected, with its ports (number, and whether each is up).
@@ -169,6 +176,7 @@ class Topology:
 
     def remove_port(self, port: PortKey) -> None:
         """A port was removed."""
+        self._far.pop(port, None)
         if self._ports.remove(port):
             self._forget_links(lambda other: other == port)
             self.version += 1
@@ -221,8 +229,9 @@ class Topology:
         others = {each for each in self._seen if {*each} & {*link}} - {(target, source)}
         if any(self._works(each, now) for each in others):
             return Sight.TAKEN
-        for port in link:
+        for port, other in (link, link[::-1]):
             self._ports.decide(port, PortRole.LINK)
+            self._far[port] = other.dpid
         # A port has one other end: whatever was at its place before is not there any more.
         self._seen -= others
         self._seen.add(link)

@@ -9,7 +9,7 @@ import pytest
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
 from fairq_ryu.fabric.topology.claims import QUESTIONS
-from fairq_ryu.model import PortKey
+from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet import addresses, build, parse
 from fairq_ryu.packet.headers import ARP_REPLY, ARP_REQUEST, mac_bytes
@@ -175,9 +175,15 @@ def test_a_mac_address_at_another_port_is_a_claim_too(network):
 
 
 def test_a_host_whose_port_is_down_has_moved_at_once(network):
+    network.fabric.refresh()
+    own, others = FlowKey(OTHER_IP, VICTIM_IP, 1, 2), FlowKey(OTHER_IP, LIAR_IP, 1, 2)
+    assert network.fabric.assign_path(own, OTHER, mac(VICTIM))
+    assert network.fabric.assign_path(others, OTHER, mac(LIAR))
     network.fabric.port_changed(1, PortState(VICTIM.port, False, ""), 2.0)
     network.comes(arp(mac(VICTIM), VICTIM_IP, OTHER_IP), LIAR, 2.1)
     assert network.fabric.hosts.by_mac(mac(VICTIM)).port == LIAR and network.outcomes == {}
+    assert network.fabric.paths.get(own) is None, "its connections do not end there any more"
+    assert network.fabric.paths.get(others) is not None
 
 
 def test_an_address_without_a_live_holder_is_believed_at_once(network):

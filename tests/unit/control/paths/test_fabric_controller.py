@@ -7,6 +7,7 @@ import math
 import time
 
 import pytest
+from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.paths.fabric_controller import DISCOVERY_TIME, FabricController, PortState
@@ -189,6 +190,19 @@ def test_a_connection_whose_host_has_moved_is_not_pinned_to_where_it_was(pair):
     fabric.link_seen(PortKey(2, 3), PortKey(1, 3), 0.1)
     fabric.refresh()
     assert fabric.paths.get(key) is None and fabric.paths.pinned == 0
+
+
+def test_where_a_host_was_it_is_not_known_any_more(pair):
+    """Otherwise its frames would not be copied there when it comes back."""
+    host = Frame("02:00:00:00:00:01", BROADCAST, (), "10.0.0.1")
+    pair.fabric.host_seen(pair.bridges[1], host, HOST1, 0.1)
+    pair.fabric.topology.decide(100.0)
+    pair.fabric.port_changed(1, PortState(1, False, "s1-eth1"), 0.2)
+    pair.log.clear()
+    pair.fabric.host_seen(pair.bridges[2], host, HOST2, 0.3)
+    assert pair.fabric.hosts.by_mac(host.src).port == HOST2
+    removed = [dpid for dpid, each in pair.log if getattr(each, "command", None) == ofp.OFPFC_DELETE]
+    assert 1 in removed
 
 
 def test_a_barrier_reply_counts_while_other_requests_are_being_sent(pair):

@@ -153,6 +153,17 @@ def test_a_host_port_that_flaps_stays_one(topology):
     assert A1 in topology.host_ports(1)
 
 
+def test_the_port_to_a_bridge_that_is_forgotten_is_decided_again(topology):
+    """It is somebody else's by now, or something else is there."""
+    linked(topology)
+    topology.remove_switch(2)
+    assert topology.role(A2) is PortRole.LINK and topology.decide(100.0) == [A1]
+    topology.forget_switch(2, 200.0)
+    assert topology.role(A2) is PortRole.LINK and topology.decide(200.0) == []
+    assert topology.decide(200.0 + topology.settle) == [A2]
+    assert topology.host_ports(1) == [A1, A2]
+
+
 def test_a_frame_of_a_host_opens_its_port_but_no_flood_to_it(topology):
     """One frame of a foreign segment comes in by all ports that lead there."""
     assert topology.frame_seen(A1, 0.1) and topology.frame_seen(A2, 0.1)
