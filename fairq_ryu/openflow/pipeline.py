@@ -202,6 +202,22 @@ def from_link(datapath: Datapath, port: int, there: bool) -> Message:
     return rule(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
+def waiting(datapath: Datapath, port: int, there: bool) -> list[Message]:
+    """Frames that enter by this port are delivered, and not flooded; not ``there``: remove the rules."""
+    matches = {
+        DELIVER_PRIORITY - 1: parser.OFPMatch(in_port=port),
+        DELIVER_PRIORITY - 1 + IN_VLAN: parser.OFPMatch(
+            in_port=port, vlan_vid=(ofp.OFPVID_PRESENT, ofp.OFPVID_PRESENT)
+        ),
+    }
+    if not there:
+        return [remove(datapath, DESTINATION, priority, match) for priority, match in matches.items()]
+    return [
+        rule(datapath, DESTINATION, priority, match, [], None, COOKIE_BASE)
+        for priority, match in matches.items()
+    ]
+
+
 def flood(
     datapath: Datapath, bucket: int, ports: Iterable[int] | None, untagged: Iterable[int] = (), vlan: int = 0
 ) -> Message:

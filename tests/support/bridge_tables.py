@@ -13,6 +13,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.paths.fabric_controller import FabricController, PortState
+from fairq_ryu.fabric.topology.graph import PortRole
 from fairq_ryu.model import PortKey
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.packet.parse import Frame
@@ -38,6 +39,7 @@ class Bridge(FakeSwitch):
         self.bits = 0
         # By destination ("" for all), and by metadata and mask: ports.
         self.rules: defaultdict[str, dict[tuple[int, int], tuple[int, ...]]] = defaultdict(dict)
+        self.waiting: set[int] = set()  # ports from which nothing is flooded
 
     def send_msg(self, message: Any) -> None:
         if message.xid is None:
@@ -50,6 +52,7 @@ class Bridge(FakeSwitch):
         """
         if message.table_id == ofp.OFPTT_ALL:
             self.rules.clear()
+            self.waiting.clear()
             self.bits = 0
             return ""
         if message.table_id == pipeline.PATHS and message.priority == 0:
@@ -57,6 +60,10 @@ class Bridge(FakeSwitch):
             return ""
         if message.table_id != pipeline.DESTINATION:
             return None
+        if "in_port" in message.match:
+            change = self.waiting.add if message.command == ofp.OFPFC_ADD else self.waiting.discard
+            change(message.match["in_port"])
+            return ""
         whose = message.match.get("eth_dst", "")
         key = message.match.get("metadata", (0, 0))
         # The order of lookup: a rule for a host before all others, and of these the one for a bucket first.
@@ -69,16 +76,16 @@ class Bridge(FakeSwitch):
             self.rules[whose].pop(key, None)
         return str(whose)
 
-    def leaves_by(self, mac: str, share: int, pick: int) -> tuple[bool, tuple[int, ...]]:
-        """Whether a bridge knows a host, and by which ports it sends on a frame for it. Where two rules
-        match equally well, ``pick`` decides.
+    def leaves_by(self, mac: str, share: int, pick: int, came: int) -> tuple[bool, tuple[int, ...]]:
+        """Whether a bridge knows a host, and by which ports a frame for it leaves that ``came`` by one. Where
+        two rules match equally well, ``pick`` decides.
         """
         share &= (1 << self.bits) - 1
         known, floods = self.rules[mac], self.rules[""]
         found = [ports for (value, mask), ports in known.items() if share & mask == value]
         if found:
             return True, found[pick]
-        return False, floods.get((share, 15), floods.get((0, 0), ()))
+        return False, () if came in self.waiting else floods.get((share, 15), floods.get((0, 0), ()))
 
 
 class Fabric:
@@ -122,8 +129,12 @@ class Fabric:
             self.fabric.port_changed(port.dpid, PortState(port.port, False, "gone"), 0.0)
 
     def see_host(self, mac: str) -> None:
+        """The host sends, and time enough has passed for its port."""
         port = self.at[mac]
         self.fabric.host_seen(self.bridges[port.dpid], Frame(mac, BROADCAST, ()), port, 0.0)
+        if not self.fabric.topology.is_flooded(port):
+            self.fabric.topology._ports.decide(port, PortRole.HOST)
+            self.fabric.topology.touch()
 
     def forget_host(self, mac: str) -> None:
         self.fabric.host_silent(self.at[mac], mac)
@@ -171,7 +182,7 @@ class Fabric:
                 looped = True
                 continue
             seen.add(at)
-            known, ports = self.bridges[at.dpid].leaves_by(mac, share, pick)
+            known, ports = self.bridges[at.dpid].leaves_by(mac, share, pick, at.port)
             flooded |= not known
             for port in (PortKey(at.dpid, number) for number in ports if number != at.port):
                 if port in self.wires:

@@ -28,6 +28,7 @@ from fairq_ryu.fabric.topology.forwarding import (
     RuleKey,
     Tagged,
     Value,
+    Waiting,
 )
 from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
@@ -151,6 +152,9 @@ class ForwardingRules:
                     yield datapath, pipeline.deliver(datapath, mac, bucket, mask, to, bool(bare), vlan)
                 case FromLink(port):
                     yield datapath, pipeline.from_link(datapath, port, value is not None)
+                case Waiting(port):
+                    for message in pipeline.waiting(datapath, port, value is not None):
+                        yield datapath, message
                 case Entry(port):
                     for message in vlans.entry(datapath, port, value, change.old):
                         yield datapath, message

@@ -21,6 +21,7 @@ from fairq_ryu.fabric.topology.forwarding import (
     RuleKey,
     Tagged,
     Value,
+    Waiting,
 )
 from fairq_ryu.fabric.topology.ports import UNTAGGED
 from fairq_ryu.model import FlowKey
@@ -75,6 +76,8 @@ def _add(stat: Any, found: EarlierRules) -> None:
         bucket, mask = match.get("metadata", (0, 0))
         if "eth_dst" in match:
             found.forwarding[Deliver(match["eth_dst"], bucket, mask, vlan)] = _ports(stat)
+        elif "in_port" in match:
+            found.forwarding[Waiting(match["in_port"])] = ()
         else:
             found.forwarding[Flood(bucket, vlan)] = _ports(stat)
 

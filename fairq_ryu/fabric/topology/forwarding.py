@@ -65,6 +65,16 @@ class FromLink:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """The key of the rules for frames that enter by a port which is not decided: they reach known hosts only.
+    If it leads to a foreign segment, what is flooded there by another port would come back by this one, and
+    be flooded again.
+    """
+
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """The key of the rules for frames that come in by a port that does not carry every VLAN."""
 
@@ -83,7 +93,7 @@ class Tagged:
     """
 
 
-RuleKey = Deliver | Flood | FromLink | Entry | EcmpBits | Tagged
+RuleKey = Deliver | Flood | FromLink | Waiting | Entry | EcmpBits | Tagged
 Value = tuple[int, ...]
 """Port numbers, with ``UNTAGGED`` where frames lose their tag; for :class:`EcmpBits` and :class:`Tagged` the
 number of bits, for :class:`Entry` as :meth:`LogicalPorts.entry`.
@@ -173,6 +183,7 @@ class Forwarding:
         used = {host.vlan for host in hosts} - {0}
         aware = self._ports.aware or bool(used)
         vlans = [0, OTHER_VLANS, *self._ports.vlans(used)] if aware else [0]
+        waiting = topology.waiting()
         for dpid, rules in wanted.items():
             own = topology.host_ports(dpid)
             for vlan in vlans:
@@ -185,6 +196,7 @@ class Forwarding:
                 rules[Tagged()] = (routes.bits,)
             for port in topology.link_ports(dpid):
                 rules[FromLink(port.port)] = ()
+            rules.update((Waiting(port.port), ()) for port in waiting.get(dpid, ()))
             rules.update(self._entries(topology, dpid))
         self._add_deliveries(wanted, routes, hosts)
         self._wanted, self._bits = wanted, max(self._bits, routes.bits)
@@ -200,7 +212,7 @@ class Forwarding:
         return changes
 
     def deliver(self) -> list[ForwardingChange]:
-        """The second step: all rules except those for floods."""
+        """The second step: all rules except those for floods, and those that end floods."""
         self._shrinking = False
         changes = []
         for dpid, wanted in self._wanted.items():
@@ -208,7 +220,7 @@ class Forwarding:
             if installed == wanted:
                 continue
             rules: dict[RuleKey, Value] = {}
-            rules |= {key: value for key, value in installed.items() if isinstance(key, Flood)}
+            rules |= {key: value for key, value in installed.items() if isinstance(key, Flood | Waiting)}
             rules |= {key: value for key, value in wanted.items() if not isinstance(key, Flood)}
             if new := _hosts(rules.keys() - installed.keys()):
                 self._expect_confirmation(new - _hosts(installed))
@@ -323,7 +335,8 @@ class Forwarding:
         rules[EcmpBits()] = max(installed.get(EcmpBits(), wanted[EcmpBits()]), wanted[EcmpBits()])
         if Tagged() in installed or Tagged() in wanted:
             rules[Tagged()] = rules[EcmpBits()]
-        rules |= {key: value for key, value in wanted.items() if isinstance(key, FromLink | Entry)}
+        rules |= {key: value for key, value in installed.items() if isinstance(key, Waiting)}
+        rules |= {key: value for key, value in wanted.items() if isinstance(key, FromLink | Waiting | Entry)}
         known = (_hosts(installed) & _hosts(wanted)) - self._unconfirmed.keys()
         for source, here in ((installed, False), (wanted, True)):
             rules |= {

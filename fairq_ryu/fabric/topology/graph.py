@@ -375,6 +375,14 @@ class Topology:
                 graph.add_edge(a.dpid, b.dpid, ports=(*known, (a, b)))
         return graph
 
+    def waiting(self) -> dict[int, list[PortKey]]:
+        """By switch: the ports that are up, no links, and not decided."""
+        found: dict[int, list[PortKey]] = {}
+        for port, state in self._ports.deciding:
+            if state.up and state.role is not PortRole.LINK:
+                found.setdefault(port.dpid, []).append(port)
+        return found
+
     def parts(self) -> dict[int, int]:
         """By bridge: the first of those that links join with it."""
         joined = nx.connected_components(self.graph())

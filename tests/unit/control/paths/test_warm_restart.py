@@ -15,6 +15,7 @@ from fairq_ryu.fabric.topology.forwarding import (
     ForwardingChange,
     FromLink,
     Tagged,
+    Waiting,
 )
 from fairq_ryu.fabric.topology.ports import UNTAGGED
 from fairq_ryu.model import FlowKey
@@ -46,6 +47,7 @@ def everything():
         *paths.ecmp_buckets(DATAPATH, 2),
         *pipeline.hold(DATAPATH, 3),
         pipeline.from_link(DATAPATH, 9, True),
+        *pipeline.waiting(DATAPATH, 7, True),
         pipeline.flood(DATAPATH, 0, [1, 9]),
         pipeline.flood(DATAPATH, 3, [1, 8]),
         pipeline.deliver(DATAPATH, MAC, 0, 0, 1),
@@ -60,6 +62,7 @@ def test_installed_rules_are_read_back():
     found = warm_restart.read(stats(*everything()))
     assert found.forwarding == {
         FromLink(9): (),
+        Waiting(7): (),
         Flood(): (1, 9),
         Flood(3): (1, 8),
         Deliver(MAC, 0, 0): (1,),

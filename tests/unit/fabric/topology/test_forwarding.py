@@ -2,7 +2,15 @@
 
 import networkx as nx
 
-from fairq_ryu.fabric.topology.forwarding import Deliver, EcmpBits, Flood, Forwarding, FromLink, deliveries
+from fairq_ryu.fabric.topology.forwarding import (
+    Deliver,
+    EcmpBits,
+    Flood,
+    Forwarding,
+    FromLink,
+    Waiting,
+    deliveries,
+)
 from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.fabric.topology.routing import Routes
@@ -42,6 +50,28 @@ def test_buckets_with_the_same_path_take_one_rule():
     assert deliveries(found, 101, MAC, there) == {Deliver(MAC, 0, 0): (2,)}
     assert deliveries(found, 1, MAC, there) == {Deliver(MAC, 0, 1): (51,), Deliver(MAC, 1, 1): (52,)}
     assert deliveries(found, 9, MAC, there) == {}
+
+
+def test_nothing_is_flooded_from_a_port_before_it_is_decided():
+    """From the first step on that knows it, until the last one of the change that decides it."""
+    topology, forwarding = Topology(1.0), Forwarding()
+    topology.add_switch(1, [(1, True), (2, True)], 0.0)
+    topology.decide(1.0)
+    topology.add_port(PortKey(1, 3), True, 2.0)
+    forwarding.bridge_connected(1)
+
+    def steps():
+        first = forwarding.update(topology, routes(topology), [])
+        found = [first, forwarding.deliver(), forwarding.grow()]
+        return [
+            {each.key: each.value for each in step if isinstance(each.key, Flood | Waiting)} for step in found
+        ]
+
+    assert steps() == [{Flood(): (), Waiting(3): ()}, {}, {Flood(): (1, 2)}]
+    topology.frame_seen(PortKey(1, 3), 2.1)
+    assert steps() == [{}, {}, {}]
+    topology.decide(3.0)
+    assert steps() == [{}, {}, {Flood(): (1, 2, 3), Waiting(3): None}]
 
 
 def test_delivery_follows_the_trees():
