@@ -33,7 +33,7 @@ class LinkProbes:
         self._ready: set[int] = set()  # bridges whose own rules are installed
         self._new: set[int] = set()  # those of them that had none before, not told to the topology yet
         self._sent: set[PortKey] = set()
-        self._sent_in = 0  # the topology's epoch then
+        self._sent_in = 0  # the topology's sweep then
         self._confirming = False
 
     def bridge_connected(self, datapath: Any, new: bool) -> None:
@@ -70,11 +70,12 @@ class LinkProbes:
 
     def frame_sent(self, port: PortKey) -> None:
         """A discovery frame leaves by a port."""
-        if self._sent_in != self._topology.epoch:
+        if self._sent_in != self._topology.sweep:
             self._sent.clear()
-            self._sent_in = self._topology.epoch
+            self._sent_in = self._topology.sweep
         if len(self._ready) == len(self._bridges):
             self._sent.add(port)
+            self._topology.frame_sent()
 
     def confirm(self) -> None:
         """Start a confirmation if the topology waits for one and none is under way."""
@@ -84,7 +85,7 @@ class LinkProbes:
             self._send_barriers()
 
     def _send_barriers(self) -> None:
-        ports, self._sent, epoch = self._sent, set(), self._sent_in
+        ports, self._sent, sweep = self._sent, set(), self._sent_in
         bridges = dict(self._bridges)
         self._confirming = True
 
@@ -94,7 +95,7 @@ class LinkProbes:
         def confirmed() -> None:
             self._confirming = False
             stayed = {each.id for each in connected()}
-            self._topology.probed([port for port in ports if port.dpid in stayed], epoch)
+            self._topology.probed([port for port in ports if port.dpid in stayed], sweep)
 
         def sent() -> None:
             self._sender.after_barriers(connected(), confirmed, math.inf)

@@ -73,8 +73,8 @@ class Topology:
         self._watch = LinkWatch()
         # Since when no frame arrives from a switch that it has forwarded by rules of others.
         self._governed_since: dict[int, float] = {}
-        self.epoch = 0  # discovery frames that were sent in an earlier epoch do not count
         self._swept = 0
+        self._sweeping = False  # a frame of the present sweep was sent
         self._sweep: set[PortKey] = set()  # the ports that the current sweep has reached
         self._ports = PortStates()
         self._switches: set[int] = set()
@@ -169,10 +169,12 @@ class Topology:
         self.version += 1
 
     def _decide_later(self, port: PortKey, at: float) -> None:
-        """Decide about a port later. The sweep starts again, because earlier frames may have missed it."""
-        self._sweep.clear()
-        self.epoch += 1
-        self._ports.decide_later(port, at, self._swept + self.sweeps)
+        """Decide about a port later. Frames of a sweep that has begun may have missed it: that one does not
+        count for it, and goes on for the others, with a frame of this port.
+        """
+        self._sweep.discard(port)
+        missed = self._sweeping and self.sweeps > 0
+        self._ports.decide_later(port, at, self._swept + self.sweeps + missed)
 
     def remove_port(self, port: PortKey) -> None:
         """A port was removed."""
@@ -266,14 +268,24 @@ class Topology:
         """Something else has changed that decides on paths."""
         self.version += 1
 
-    def probed(self, ports: Iterable[PortKey], epoch: int) -> None:
-        """Discovery frames were sent through these ports in that epoch, and have arrived by now."""
-        if epoch != self.epoch:
+    @property
+    def sweep(self) -> int:
+        """The number of the present sweep. A discovery frame counts for the one in which it was sent."""
+        return self._swept
+
+    def frame_sent(self) -> None:
+        """A discovery frame of the present sweep was sent."""
+        self._sweeping = True
+
+    def probed(self, ports: Iterable[PortKey], sweep: int) -> None:
+        """Discovery frames were sent through these ports in that sweep, and have arrived by now."""
+        if sweep != self._swept:
             return
         self._sweep.update(ports)
         if self._sweep.issuperset(self.ports_up()):
             self._sweep.clear()
             self._swept += 1
+            self._sweeping = False
 
     def link_lost(self, source: PortKey, target: PortKey) -> None:
         """Discovery frames from ``source`` to ``target`` no longer arrive."""

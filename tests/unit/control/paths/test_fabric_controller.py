@@ -154,12 +154,23 @@ def test_a_reconnected_bridge_must_send_its_own_frames(pair):
 
 def test_frames_sent_before_a_port_was_up_do_not_count_for_it(pair):
     pair.answer()
+    role = pair.fabric.topology.role
     pair.fabric.port_changed(1, PortState(2, False, "s1-eth2"), 0.1)
-    pair.sweep()
+    for port in (HOST1, LINK2, HOST2):
+        pair.fabric.discovery_frame_sent(port)
     pair.fabric.port_changed(1, PortState(2, True, "s1-eth2"), 0.2)
     pair.confirm(0.3)
     pair.fabric.tick(2 * SETTLE)
-    assert pair.roles() == {PortRole.UNDECIDED}
+    assert pair.roles() == {PortRole.UNDECIDED}, "it has sent none"
+    pair.fabric.discovery_frame_sent(LINK1)
+    pair.confirm(2 * SETTLE)
+    pair.fabric.tick(2 * SETTLE)
+    assert role(HOST1) is role(LINK2) is PortRole.HOST, "it does not delay the others"
+    assert role(LINK1) is PortRole.UNDECIDED, "frames to it were sent before"
+    pair.sweep()
+    pair.confirm(2 * SETTLE)
+    pair.fabric.tick(2 * SETTLE)
+    assert role(LINK1) is PortRole.HOST
 
 
 def test_one_confirmation_runs_at_a_time(pair):

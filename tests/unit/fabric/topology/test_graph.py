@@ -164,6 +164,21 @@ def test_the_port_to_a_bridge_that_is_forgotten_is_decided_again(topology):
     assert topology.host_ports(1) == [A1, A2]
 
 
+def test_a_port_that_flaps_all_the_time_does_not_delay_the_others():
+    topology = Topology(settle=2.0, sweeps=1)
+    topology.add_switch(1, [(1, True), (2, True)], now=0.0)
+    sent = None
+    for step in range(10):
+        if sent is not None:
+            topology.probed(*sent)
+        assert topology.decide(0.3 * step) == ([A1] if step == 7 else [])
+        for up in (False, True):
+            topology.port_changed(A2, up, 0.3 * step)
+        topology.frame_sent()
+        sent = list(topology.ports_up()), topology.sweep
+    assert topology.role(A2) is PortRole.UNDECIDED
+
+
 def test_a_frame_of_a_host_opens_its_port_but_no_flood_to_it(topology):
     """One frame of a foreign segment comes in by all ports that lead there."""
     assert topology.frame_seen(A1, 0.1) and topology.frame_seen(A2, 0.1)
