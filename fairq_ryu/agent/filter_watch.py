@@ -97,6 +97,8 @@ class FilterWatch:
             return  # it has gone, and the database will say so
         port = self._ports.setdefault(ifindex, _Port())
         self._again.discard(ifindex)
+        # Before all else: what changes meanwhile is looked at the next time.
+        port.at_tcx = self._filters.at_tcx(ifindex)
         try:
             if self._filters.restore_filters(ifindex):
                 port.restored += 1
@@ -109,7 +111,6 @@ class FilterWatch:
                 log.warning("interface %s: somebody has removed filters of the agent: %s", name, error)
             port.refusal = str(error)
             self._again.add(ifindex)
-        port.at_tcx = self._filters.at_tcx(ifindex)
         port.before = self._filters.programs_before(ifindex)
         if not port.before:
             port.close()

@@ -202,19 +202,20 @@ def from_link(datapath: Datapath, port: int, there: bool) -> Message:
     return rule(datapath, TRACK, FROM_LINK, match, [], PATHS, COOKIE_BASE)
 
 
-def waiting(datapath: Datapath, port: int, there: bool) -> list[Message]:
-    """Frames that enter by this port are delivered, and not flooded; not ``there``: remove the rules."""
-    matches = {
-        DELIVER_PRIORITY - 1: parser.OFPMatch(in_port=port),
-        DELIVER_PRIORITY - 1 + IN_VLAN: parser.OFPMatch(
-            in_port=port, vlan_vid=(ofp.OFPVID_PRESENT, ofp.OFPVID_PRESENT)
-        ),
-    }
-    if not there:
-        return [remove(datapath, DESTINATION, priority, match) for priority, match in matches.items()]
+def waiting(datapath: Datapath, port: int, value: tuple[int, ...] | None) -> list[Message]:
+    """Frames that enter by this port are delivered, and not flooded. ``value``: (1,) where tagged frames have
+    rules of their own, () where they have none; None removes the rules.
+    """
+    tagged = parser.OFPMatch(in_port=port, vlan_vid=(ofp.OFPVID_PRESENT, ofp.OFPVID_PRESENT))
+    rules = (
+        (DELIVER_PRIORITY - 1, parser.OFPMatch(in_port=port), value is not None),
+        (DELIVER_PRIORITY - 1 + IN_VLAN, tagged, value == (1,)),
+    )
     return [
         rule(datapath, DESTINATION, priority, match, [], None, COOKIE_BASE)
-        for priority, match in matches.items()
+        if there
+        else remove(datapath, DESTINATION, priority, match)
+        for priority, match, there in rules
     ]
 
 

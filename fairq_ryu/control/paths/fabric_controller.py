@@ -198,6 +198,8 @@ class FabricController:
             self._sender.send(self.copy_meters.port_added(bridge, port.port))
         self.names[port] = state.name
         self.topology.port_changed(port, state.up, now)
+        if self.topology.waits_at(port):
+            self._sender.send(self._forwarding.port_waits(port))
 
     def port_removed(self, port: PortKey) -> None:
         """A port of a bridge was removed."""
@@ -279,6 +281,8 @@ class FabricController:
         """Compute the routes of a changed network and install them. Returns the connections that got another
         path.
         """
+        # Bridges that no link joined, and that one joins now, may have a port each into one segment.
+        self._check_segments(time.monotonic())
         self._routed_version = self.topology.version
         if self.logical_ports.has_bonds:
             self._release_paths(lambda end: self.logical_ports.exit(end) != end)
@@ -380,12 +384,16 @@ class FabricController:
     def forward_held(
         self, datapath: Datapath, data: bytes, in_port: PortKey, key: FlowKey | None, path: Assigned | None
     ) -> None:
-        """Send a held SYN along its path; without one, flood it as its bridge does with unknown addresses."""
+        """Send a held SYN along its path; without one, flood it as its bridge does with unknown addresses, if
+        its port is decided.
+        """
         vlan = key.vlan if key else 0
         if path is not None:
             first = path.path.forward[0]
             leaves = self.logical_ports.exit_to(first, vlan) if first == path.target else first.port
             ports: Iterable[int] = [leaves]
+        elif self.topology.waits_at(in_port):
+            return
         else:
             bucket = self.paths.routes.bucket(key) if key else 0
             flooded = self._forwarding.flood_ports(datapath.id, bucket, vlan)

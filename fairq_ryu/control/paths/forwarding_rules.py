@@ -72,6 +72,10 @@ class ForwardingRules:
         """
         return self._forwarding.take_over()
 
+    def port_waits(self, port: PortKey) -> Iterator[Outgoing]:
+        """Nothing is flooded from a port that has come up, from now on and not with the next update only."""
+        return self._messages(self._forwarding.port_waits(port))
+
     def flood_ports(self, dpid: int, bucket: int, vlan: int = 0) -> Value:
         """The ports to which a bridge floods a bucket, in a VLAN."""
         return self._forwarding.flood_ports(dpid, bucket, vlan)
@@ -153,7 +157,7 @@ class ForwardingRules:
                 case FromLink(port):
                     yield datapath, pipeline.from_link(datapath, port, value is not None)
                 case Waiting(port):
-                    for message in pipeline.waiting(datapath, port, value is not None):
+                    for message in pipeline.waiting(datapath, port, value):
                         yield datapath, message
                 case Entry(port):
                     for message in vlans.entry(datapath, port, value, change.old):

@@ -16,7 +16,7 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 from fairq_ryu.control.paths.address_claims import AddressClaims
 from fairq_ryu.control.paths.forwarding_rules import ForwardingRules
 from fairq_ryu.control.sender import Outgoing, to_switch
-from fairq_ryu.fabric.topology.graph import PortRole, Topology
+from fairq_ryu.fabric.topology.graph import Topology
 from fairq_ryu.fabric.topology.hosts import Host, HostTable
 from fairq_ryu.fabric.topology.paths import PathTable
 from fairq_ryu.fabric.topology.ports import LogicalPorts, split
@@ -63,7 +63,7 @@ class HostLearning:
             self.claims.answered(frame, in_port, now)
         known = self.hosts.by_mac(frame.src, frame.vlan)
         if known is not None and known.port != in_port:
-            if self.topology.role(in_port) is not PortRole.LINK and not self.topology.is_flooded(in_port):
+            if self.topology.waits_at(in_port):
                 return []  # the host has moved, or the port is a link that is not discovered yet
             if self.claims.moves(known, frame, in_port, now):
                 return self.claims.questions(now)
@@ -158,7 +158,7 @@ class HostLearning:
     ) -> list[Outgoing]:
         """A broadcast ARP frame: answered if the wanted host is known, otherwise sent to all hosts of its
         VLAN. It goes to nobody while it claims an address of another host, if it is an answer to the
-        controller, or if its port has too many.
+        controller, or if its port has too many or is not decided.
         """
         arp, vlan = frame.arp, frame.vlan
         if arp is None or frame.dst == pipeline.PROBE_MAC or self.claims.waits(frame, in_port, data):
@@ -170,7 +170,7 @@ class HostLearning:
             untagged = self.ports.settings(in_port).untagged
             reply = build.arp_reply(arp, wanted.mac, tags.at_port(frame.tags, vlan, untagged))
             return [(datapath, pipeline.packet_out(datapath, reply, ofp.OFPP_CONTROLLER, [in_port.port]))]
-        if not self._may_flood(in_port, now):
+        if self.topology.waits_at(in_port) or not self._may_flood(in_port, now):
             return []
         if vlan and not frame.tags:
             data = tags.with_tag(data, vlan)

@@ -76,7 +76,7 @@ class SegmentProbes:
                 "port %s leads to the same segment as port %s: it is not used", port, unused[port]
             )
         for port in sorted(self._unused.keys() - unused.keys()):
-            self._log.warning("port %s is used again: it leads to no segment of another port", port)
+            self._log.warning("port %s is used again", port)
         changed = sorted(unused.keys() ^ self._unused.keys())
         self._unused = unused
         self._ports.block(unused)

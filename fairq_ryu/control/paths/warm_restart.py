@@ -77,7 +77,8 @@ def _add(stat: Any, found: EarlierRules) -> None:
         if "eth_dst" in match:
             found.forwarding[Deliver(match["eth_dst"], bucket, mask, vlan)] = _ports(stat)
         elif "in_port" in match:
-            found.forwarding[Waiting(match["in_port"])] = ()
+            waiting = Waiting(match["in_port"])
+            found.forwarding[waiting] = (1,) if vlan else found.forwarding.get(waiting, ())
         else:
             found.forwarding[Flood(bucket, vlan)] = _ports(stat)
 

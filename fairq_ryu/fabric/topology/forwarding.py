@@ -68,7 +68,7 @@ class FromLink:
 class Waiting:
     """The key of the rules for frames that enter by a port which is not decided: they reach known hosts only.
     If it leads to a foreign segment, what is flooded there by another port would come back by this one, and
-    be flooded again.
+    be flooded again. Value (1,): tagged frames have rules of their own.
     """
 
     port: int
@@ -196,7 +196,7 @@ class Forwarding:
                 rules[Tagged()] = (routes.bits,)
             for port in topology.link_ports(dpid):
                 rules[FromLink(port.port)] = ()
-            rules.update((Waiting(port.port), ()) for port in waiting.get(dpid, ()))
+            rules.update((Waiting(port.port), (1,) if aware else ()) for port in waiting.get(dpid, ()))
             rules.update(self._entries(topology, dpid))
         self._add_deliveries(wanted, routes, hosts)
         self._wanted, self._bits = wanted, max(self._bits, routes.bits)
@@ -235,6 +235,16 @@ class Forwarding:
             if self._installed[dpid] != rules
             for change in self._differences(dpid, dict(rules))
         ]
+
+    def port_waits(self, port: PortKey) -> list[ForwardingChange]:
+        """A port has come up that is not decided: nothing is flooded from there."""
+        installed, key = self._installed.get(port.dpid), Waiting(port.port)
+        if installed is None or port.dpid in self._inherited or key in installed:
+            return []
+        value = (1,) if Tagged() in installed else ()
+        for rules in (installed, self._wanted.get(port.dpid, {})):
+            rules[key] = value
+        return [ForwardingChange(port.dpid, key, value, None)]
 
     # Hosts
 

@@ -108,7 +108,10 @@ class Topology:
         for port in [port for port, far in self._far.items() if far == dpid]:
             del self._far[port]
             if self.role(port) is PortRole.LINK:
+                # Probes must leave by it before anything is flooded there.
+                self._ports[port].role = PortRole.UNDECIDED
                 self._decide_later(port, now + self.settle)
+                self.version += 1
 
     def add_switch(self, dpid: int, ports: Iterable[tuple[int, bool]], now: float) -> None:
         """A switch has connected, with its ports (number, and whether each is up).
@@ -387,11 +390,21 @@ class Topology:
                 graph.add_edge(a.dpid, b.dpid, ports=(*known, (a, b)))
         return graph
 
+    def waits_at(self, port: PortKey) -> bool:
+        """Whether a port is up, no link, and not decided: nothing is flooded from there."""
+        state = self._ports.get(port)
+        return (
+            state is not None
+            and state.up
+            and state.role is not PortRole.LINK
+            and state.decides_at is not None
+        )
+
     def waiting(self) -> dict[int, list[PortKey]]:
-        """By switch: the ports that are up, no links, and not decided."""
+        """By switch, the ports that wait."""
         found: dict[int, list[PortKey]] = {}
-        for port, state in self._ports.deciding:
-            if state.up and state.role is not PortRole.LINK:
+        for port, _ in self._ports.deciding:
+            if self.waits_at(port):
                 found.setdefault(port.dpid, []).append(port)
         return found
 

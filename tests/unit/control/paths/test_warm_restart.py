@@ -47,7 +47,8 @@ def everything():
         *paths.ecmp_buckets(DATAPATH, 2),
         *pipeline.hold(DATAPATH, 3),
         pipeline.from_link(DATAPATH, 9, True),
-        *pipeline.waiting(DATAPATH, 7, True),
+        *pipeline.waiting(DATAPATH, 7, ()),
+        *pipeline.waiting(DATAPATH, 6, (1,)),
         pipeline.flood(DATAPATH, 0, [1, 9]),
         pipeline.flood(DATAPATH, 3, [1, 8]),
         pipeline.deliver(DATAPATH, MAC, 0, 0, 1),
@@ -63,6 +64,7 @@ def test_installed_rules_are_read_back():
     assert found.forwarding == {
         FromLink(9): (),
         Waiting(7): (),
+        Waiting(6): (1,),
         Flood(): (1, 9),
         Flood(3): (1, 8),
         Deliver(MAC, 0, 0): (1,),
