@@ -88,12 +88,15 @@ class BridgePorts:
         :class:`BpfError`.
         """
         for port in self._ports.values():
-            if port.far is None or known_line(port):
-                self._found_rates.pop(port.ofport, None)
+            if port.far is None:
                 continue
-            hidden = self.host.far.hidden(port.ifindex)
             lost = int(self.window.port_state(port.ifindex).lost_above)
             rate, lost_before = self._found_rates.get(port.ofport, (FoundRate(), lost))
+            if known_line(port):
+                # What is lost meanwhile says nothing about the time when nobody knows the rate.
+                self._found_rates[port.ofport] = rate, lost
+                continue
+            hidden = self.host.far.hidden(port.ifindex)
             seen = Seen(
                 served=int(hidden.served) if hidden.line == rate.rate else 0,
                 peak=max(int(hidden.peak), int(hidden.peak_before)),
