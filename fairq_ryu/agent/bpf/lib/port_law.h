@@ -151,8 +151,10 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 		n++;
 		youngest += young;
 	}
+	/* A window is made of what is under way: what a near sender has released would count twice after a burst. */
 	if (law->law.flags & FQ_LAW_FLOWS && !s->syn)
-		return law_flow_grant(s, own, peer, flight, n);
+		return law_flow_grant(s, own, peer,
+				      peer->rtt_ns > law->law.base_rtt_ns ? flight : s->flight, n);
 	return law_window(&law->law, state, n, youngest, peer->bytes, common_mss(s, own, peer));
 }
 
