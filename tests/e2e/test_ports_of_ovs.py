@@ -261,7 +261,8 @@ def test_a_second_uplink_that_comes_later_makes_no_loop(plain):
         output("ovs-vsctl", "add-port", "s1", "fqup1")
         assert_once(lab, wires)
         output("ovs-vsctl", "add-port", "s1", "fqup2")
-        assert until(lambda: lab.rules("priority=19,")), "nothing is flooded from there"
+        # Nothing is flooded from there; or, on a busy machine, it is blocked already.
+        assert until(lambda: lab.rules("priority=19,") or lab.rules(UNUSED)), lab.manager.text
         for _ in range(20):
             lab.wires.send("h1")
         assert until(lambda: lab.rules(UNUSED)), lab.manager.text
