@@ -310,16 +310,12 @@ class FabricController:
 
     def _release_host(self, host: Host, before: PortKey) -> list[Outgoing]:
         """A host has moved away from a port: release its connections that end there."""
-        ends = (
-            (path, ((path.source, path.key.src), (path.target, path.key.dst)))
-            for path in self.paths
-            if path.key.vlan == host.vlan
-        )
-        found = [
-            path.key
-            for path, both in ends
-            if any(port == before and address in host.addresses for port, address in both)
-        ]
+
+        def ends_there(path: Assigned) -> bool:
+            both = ((path.source, path.key.src), (path.target, path.key.dst))
+            return any(port == before and address in host.addresses for port, address in both)
+
+        found = [path.key for path in self.paths if path.key.vlan == host.vlan and ends_there(path)]
         return [message for key in found for message in self._pinning.release(key, closed=False)]
 
     def assign_path(self, key: FlowKey, in_port: PortKey, target_mac: str) -> Assigned | None:

@@ -46,7 +46,7 @@ class HostLearning:
     claims: AddressClaims
     idle_timeout: int
     ports: LogicalPorts
-    released: Callable[[Host, PortKey], list[Outgoing]]
+    release: Callable[[Host, PortKey], list[Outgoing]]
     """releases the connections of a host that has moved away from a port"""
     _pending_arp: dict[tuple[int, str], bytes] = field(default_factory=dict, init=False)
     """request frames by VLAN and wanted address"""
@@ -100,7 +100,7 @@ class HostLearning:
         """Its connections follow the rules by destination, and where it was it is not known any more: if it
         comes back, its frames are copied.
         """
-        messages = self.released(host, before)
+        messages = self.release(host, before)
         former = self.bridges.get(before.dpid)
         if former is not None and before.dpid != host.port.dpid:
             messages.append((former, pipeline.forget_source(former, host.mac, host.vlan)))
