@@ -94,7 +94,9 @@ class _Part:
 
 
 def _parts(experiments: Sequence[Experiment], out: Path) -> list[_Part]:
-    """``UserError`` when the machine cannot run one of them now."""
+    """Each with its description written. ``UserError`` when the machine cannot run one of them now, or a
+    directory has something else; then nothing is written.
+    """
     loaded = {each.id: _scenario(each) for each in experiments}
     variants = {each.id: runner.known_variants(each.policies, None) for each in experiments}
     real = [each for each in experiments if not each.simulated]
@@ -102,7 +104,14 @@ def _parts(experiments: Sequence[Experiment], out: Path) -> list[_Part]:
     if real:
         runner.check([loaded[each.id] for each in real], runner.known_variants(every, None), out, None)
     machine.check_directory(out)
-    return [_part(each, loaded[each.id], variants[each.id], out / each.id) for each in experiments]
+    parts = [_part(each, loaded[each.id], variants[each.id], out / each.id) for each in experiments]
+    # All of them first: what is refused leaves nothing behind.
+    for part in parts:
+        part.store.check()
+    for part in parts:
+        part.store.begin()
+        _write_config(part.experiment, part.store.directory)
+    return parts
 
 
 def _scenario(experiment: Experiment) -> Scenario:
@@ -117,7 +126,7 @@ def _part(experiment: Experiment, chosen: Scenario, variants: Sequence[Variant],
     name = experiment.given
     if simulation is None:
         with tempfile.TemporaryDirectory() as temporary:
-            given = _config_file(experiment, Path(temporary))
+            given = _write_config(experiment, Path(temporary))
             files = config_files(chosen, Path(temporary), given)
             metadata = machine.metadata(name, dict(experiment.set), variants, given, files)
     else:
@@ -127,14 +136,12 @@ def _part(experiment: Experiment, chosen: Scenario, variants: Sequence[Variant],
             "variants": {},
         }
     store = Store(directory, describe(name, chosen, (), variants, metadata))
-    directory.mkdir(parents=True, exist_ok=True)
-    store.begin()
-    given = _config_file(experiment, directory)
+    given = directory / _CONFIG if experiment.config else None
     measure = None if simulation is None else _simulated(simulation)
     return _Part(experiment, store, Sweep(store, [chosen], variants, given, experiment.repeat, measure))
 
 
-def _config_file(experiment: Experiment, directory: Path) -> Path | None:
+def _write_config(experiment: Experiment, directory: Path) -> Path | None:
     """Write the configuration of an experiment into a directory; None: it has none."""
     if not experiment.config:
         return None

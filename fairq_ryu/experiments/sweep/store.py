@@ -85,15 +85,21 @@ class Store:
         return cls(directory, found)
 
     def begin(self) -> None:
-        """Write the description, unless the directory has the same one. ``UserError`` when it has another
-        one, with all differences, or the result of a run, or runs of which nothing is known.
+        """Write the description, unless the directory has the same one. ``UserError`` as `check` has it."""
+        self.check()
+        if not (self.directory / FILE_NAME).exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            result.write_whole(self.directory / FILE_NAME, self.description)
+
+    def check(self) -> None:
+        """``UserError`` when the directory has another description, with all differences, or the result of a
+        run, or runs of which nothing is known. Nothing is written.
         """
         if not (self.directory / FILE_NAME).exists():
             if (self.directory / result.FILE_NAME).exists():
                 raise UserError(f"{self.directory} has the result of a run", "give another --out DIR")
             if any((self.point_directory(place) / "runs").exists() for place in range(len(self.points))):
                 raise UserError(f"{self.directory} has runs and no {FILE_NAME}", "give another --out DIR")
-            result.write_whole(self.directory / FILE_NAME, self.description)
             return
         before = Store.load(self.directory).description
         faults = [

@@ -179,6 +179,14 @@ def test_what_is_refused_changes_nothing(bench, tmp_path):
     assert series.main(tmp_path, quick=True) == 0
 
 
+def test_a_refused_experiment_leaves_nothing_of_those_before_it(bench, tmp_path):
+    assert series.main(tmp_path, ids=["B"]) == 0
+    bench.commit = "decaf"
+    with pytest.raises(UserError, match="has another sweep"):
+        series.main(tmp_path)
+    assert not (tmp_path / "A").exists()
+
+
 def test_what_quick_leaves_out_is_listed(bench, tmp_path):
     assert series.main(tmp_path, quick=True) == 0
     assert len(bench.made) == 2 * 2
