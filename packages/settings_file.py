@@ -42,6 +42,23 @@ _PORTS = """\
 # (observe or act). Every port that no line matches has the mode of [fairq_ryu].
 #bridge:br0 = observe
 """
+EXAMPLES = """\
+#[far_queues]
+# Queues in the switch above, by the port through which data arrives. Without a buffer: 5 ms of the rate.
+#eth0 = rate 10gbit buffer 1000000
+
+#[uplink.rack1]
+# One port of the switch above that leads to several machines; as many sections as such ports.
+#rate = 10gbit
+#buffer = 1000000
+#ports = br1/eth1, br2/eth1
+
+#[tenant.web]
+# The hosts of a tenant, and its weight (policy tenants); as many sections as tenants.
+#hosts = 10.0.1.0/24 10.0.2.7
+#weight = 1
+"""
+"""Sections that have no fixed settings: examples of them."""
 _WIDTH = 110
 
 
@@ -52,7 +69,7 @@ def text() -> str:
         lines = "\n".join(_setting(setting) for setting in settings.values())
         parts.append(f"[{section}]\n{lines}")
         if section == schema.CONTROLLER:
-            parts += [_PORTS, _service()]
+            parts += [_PORTS, _service(), EXAMPLES]
     return "\n".join(parts)
 
 

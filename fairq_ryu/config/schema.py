@@ -183,8 +183,8 @@ AGENT_SETTINGS: tuple[Setting, ...] = (
         "ports",
         1024,
         "",
-        "Maximum number of ports of the bridges of an agent; each transmit queue of a port with several "
-        "counts as one more. Raise it for bridges with more.",
+        "Maximum number of ports of the bridges of an agent; each transmit queue of a port with several, "
+        "and each far queue, counts as one more. Raise it for bridges with more.",
         1,
         65279,
     ),

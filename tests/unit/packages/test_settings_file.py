@@ -48,6 +48,14 @@ def test_every_setting_is_in_the_file_in_its_section():
     assert found["service.NAME"] == ["port", "host", "size", "deadline", "direction"]
 
 
+def test_the_examples_are_accepted(tmp_path):
+    assert settings_file.EXAMPLES in TEXT
+    config = load(tmp_path, re.sub(r"^#(?! )", "", settings_file.EXAMPLES, flags=re.MULTILINE))
+    assert [each.port for each in config.far_queues()] == ["eth0"]
+    assert [each.name for each in config.uplinks()] == ["rack1"]
+    assert [each.name for each in config.tenants()] == ["web"]
+
+
 def test_lines_without_the_comment_sign_are_the_defaults(tmp_path):
     text = re.sub(r"^#(?=[a-z_:]+ =)", "", TEXT, flags=re.MULTILINE)
     text = "\n".join(text.splitlines()).replace("#[ports]\n", "[ports]\n")
