@@ -30,53 +30,53 @@ class _Waiting(NamedTuple):
 
 
 class Connections(eventlet.GreenPool):
-    """The greenlets of eventlet's server, one for each connection, by the address of its client."""
+    """The greenlets of eventlet's server, one for each connection, by its socket."""
 
     def __init__(self, most: int = CONNECTIONS, most_unread: int = UNREAD) -> None:
         super().__init__(most)
         self._most_unread = most_unread
-        self._open: dict[Any, _Waiting] = {}  # without streams, the longest wait first
+        self._open: dict[socket.socket, _Waiting] = {}  # without streams, the longest wait first
         self.unread = 0
         """Bytes of replies that clients have not read yet."""
 
     def spawn(self, function: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
         """Serve a new connection: its client's address, its socket, its state."""
-        address, sock, *_ = connection
+        sock = connection[1]
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         if self.free() <= 0:
-            self._close_oldest(address)
+            self._close_oldest(sock)
         served = super().spawn(_serve, function, connection, *args, **kwargs)
-        self._open[address] = _Waiting(sock, served, 0)
-        served.link(lambda _: self._forget(address))
+        self._open[sock] = _Waiting(sock, served, 0)
+        served.link(lambda _: self._forget(sock))
         return served
 
-    def sends(self, address: Any, size: int | None) -> None:
+    def sends(self, sock: socket.socket, size: int | None) -> None:
         """A connection begins to wait for its client, until the next call about it: to read a reply of
         ``size`` bytes; 0: for a request; None: it is a stream.
         """
-        found = self._forget(address)
+        found = self._forget(sock)
         if found is None or size is None:
             return
-        self._open[address] = found._replace(size=size)
+        self._open[sock] = found._replace(size=size)
         self.unread += size
-        while self.unread > self._most_unread and self._close_oldest(address, sending=True):
+        while self.unread > self._most_unread and self._close_oldest(sock, sending=True):
             pass
 
-    def _forget(self, address: Any) -> _Waiting | None:
-        found = self._open.pop(address, None)
+    def _forget(self, sock: socket.socket) -> _Waiting | None:
+        found = self._open.pop(sock, None)
         if found is not None:
             self.unread -= found.size
         return found
 
-    def _close_oldest(self, but: Any, sending: bool = False) -> bool:
+    def _close_oldest(self, but: socket.socket, sending: bool = False) -> bool:
         """Close a connection; ``sending``: one whose client has not read a reply. False: there is none."""
-        for address, each in self._open.items():
-            if address != but and (each.size or not sending):
+        for sock, each in self._open.items():
+            if sock is not but and (each.size or not sending):
                 break
         else:
             return False
-        self._forget(address)
+        self._forget(sock)
         with contextlib.suppress(OSError):
             if each.size:
                 each.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -95,7 +95,9 @@ class Rest:
             template = "" if resource is None else resource.path
             taken = time.monotonic() - started
             self.service.metrics.observe_request(environ["REQUEST_METHOD"], template, reply.status, taken)
-        environ.get(SENDS, lambda _: None)(len(reply.body) if reply.stream is None else None)
+        # A HEAD of a stream is no stream: the connection goes on, and must be found when there are too many.
+        streams = reply.stream is not None and not head
+        environ.get(SENDS, lambda _: None)(None if streams else len(reply.body))
         return _send(reply, start_response, head)
 
     def _all_ports(self) -> bytes:

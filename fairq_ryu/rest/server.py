@@ -93,7 +93,7 @@ class Protocol(eventlet_wsgi.HttpProtocol):
 
     def __init__(self, connections: Connections, connection: Any, server: Any) -> None:
         """Serves it to its end."""
-        self._sends = partial(connections.sends, connection[0])
+        self._sends = partial(connections.sends, connection[1])
         super().__init__(connection, server)
 
     def handle_one_request(self) -> None:

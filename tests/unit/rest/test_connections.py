@@ -29,13 +29,16 @@ class Clients:
         self.replies: list[weakref.ref[Reply]] = []
 
     def connect(self) -> int:
-        """Another one; its number is its address."""
+        """Another one, from the same address; its number."""
         own, client = socket.socketpair()
         client.setblocking(False)
         self._pairs.append((own, client))
         number = len(self._pairs) - 1
-        self.pool.spawn(self._serve, [number, own, ""])
+        self.pool.spawn(self._serve, ["192.0.2.1", own, ""])
         return number
+
+    def sends(self, number: int, size: int | None) -> None:
+        self.pool.sends(self._pairs[number][0], size)
 
     def _serve(self, connection: Any) -> None:
         reply = Reply()
@@ -67,8 +70,8 @@ def clients() -> Iterator[Clients]:
 def test_a_new_connection_takes_the_place_of_the_one_that_has_waited_longest(clients):
     for _ in range(MOST):
         clients.connect()
-    clients.pool.sends(0, 0)  # it has asked for something meanwhile
-    clients.pool.sends(1, None)
+    clients.sends(0, 0)  # it has asked for something meanwhile
+    clients.sends(1, None)
     clients.connect()
     clients.connect()
     assert clients.closed() == [2, 3]
@@ -87,9 +90,9 @@ def test_no_server_is_waited_for(clients):
 def test_replies_that_nobody_reads_are_dropped_the_oldest_first(clients):
     first, second, third, silent = (clients.connect() for _ in range(MOST))
     for each in (first, second):
-        clients.pool.sends(each, UNREAD // 2)
+        clients.sends(each, UNREAD // 2)
     assert (clients.closed(), clients.pool.unread) == ([], UNREAD)
-    clients.pool.sends(third, 1)
+    clients.sends(third, 1)
     assert (clients.closed(), clients.pool.unread) == ([first], UNREAD // 2 + 1)
     assert not clients.is_closed(silent)
 
@@ -98,14 +101,14 @@ def test_what_was_read_counts_no_more(clients):
     first, second = clients.connect(), clients.connect()
     for _ in range(10):
         for each in (first, second):
-            clients.pool.sends(each, UNREAD)
-            clients.pool.sends(each, 0)
+            clients.sends(each, UNREAD)
+            clients.sends(each, 0)
     assert (clients.closed(), clients.pool.unread) == ([], 0)
 
 
 def test_one_reply_may_be_longer_than_the_bound(clients):
     number = clients.connect()
-    clients.pool.sends(number, 10 * UNREAD)
+    clients.sends(number, 10 * UNREAD)
     assert clients.closed() == []
 
 
@@ -115,7 +118,7 @@ def test_the_reply_of_a_connection_that_is_closed_is_freed_without_the_garbage_c
     gc.disable()
     try:
         for each in (first, second):
-            clients.pool.sends(each, UNREAD)
+            clients.sends(each, UNREAD)
         assert clients.closed() == [first]
         assert [reply() is None for reply in clients.replies] == [True, False]
     finally:

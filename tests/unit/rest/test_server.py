@@ -105,6 +105,16 @@ def test_clients_that_do_not_read_keep_nobody_out(address, process):
             assert described(address, head(HOST, path=path)).startswith(b"HTTP/1.1 200 OK")
 
 
+def test_a_head_of_a_stream_is_no_stream(address):
+    """Its connection goes on, and makes room like any other."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(CONNECTIONS + 1):
+            hog = stack.enter_context(socket.create_connection(address, 5))
+            hog.sendall(head(HOST, path="/v1/live").replace(b"GET", b"HEAD"))
+            assert hog.recv(1 << 16).startswith(b"HTTP/1.1 200 OK")
+        assert described(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
+
+
 # The fast path
 
 
