@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import cycle
 from typing import Any
 
 from fairq_ryu.errors import UserError
@@ -30,6 +31,13 @@ class Baseline:
     """the settings of the policy"""
     buffer_times: int = 1
     """how many times the scenario's buffer the buffer is"""
+    coupled: str = ""
+    """the control that couples the flows of each host; where there are tenants, other senders keep theirs"""
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What it changes of the scenario, for people."""
+        return {**self.settings, **({"cc": self.coupled} if self.coupled else {})}
 
     def applied(self, scenario: Scenario) -> Scenario:
         """The scenario with the baseline's settings. `UserError` if its topology does not have them."""
@@ -40,7 +48,19 @@ class Baseline:
                     f"{scenario.topology} has no setting {each.name}",
                     f"leave it out, or choose a scenario with topology {each.metadata['topologies'][0]}",
                 )
-        return replace(scenario, buffer_bytes=scenario.buffer_bytes * self.buffer_times, **self.settings)
+        settings = {**self.settings, **self._coupling(scenario)}
+        return replace(scenario, buffer_bytes=scenario.buffer_bytes * self.buffer_times, **settings)
+
+    def _coupling(self, scenario: Scenario) -> dict[str, Any]:
+        if not self.coupled:
+            return {}
+        owned = {host for hosts in scenario.tenants.values() for host in hosts}
+        senders = scenario.plan.senders(scenario.senders)
+        if owned.issuperset(senders) or not owned:
+            return {"cc": self.coupled, "sender_cc": ()}
+        others = scenario.sender_cc or (scenario.cc,)
+        controls = zip(senders, cycle(others), strict=False)
+        return {"sender_cc": tuple(self.coupled if host in owned else own for host, own in controls)}
 
 
 def _coupled(control: str, words: str) -> Baseline:
@@ -48,7 +68,7 @@ def _coupled(control: str, words: str) -> Baseline:
     return Baseline(
         "droptail",
         f"DropTail, and the flows of each host behave together as one of {words} (ctrlTCP)",
-        {"cc": control, "sender_cc": ()},
+        coupled=control,
     )
 
 

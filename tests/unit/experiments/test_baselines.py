@@ -31,7 +31,16 @@ def test_a_baseline_changes_the_hosts_and_nothing_else(name, policy, control, rt
     # The controls of single senders would replace that of all hosts.
     assert applied.sender_cc == (() if control != "cubic" else chosen.sender_cc)
     changed = {key for key, value in applied.settings.items() if value != chosen.settings[key]}
-    assert changed == set(baseline.settings)
+    assert changed == (set(baseline.settings) or ({"cc", "sender_cc"} if baseline.coupled else set()))
+
+
+def test_only_hosts_of_tenants_are_coupled():
+    """The others are the background, which is the same under every policy."""
+    chosen = scenario.load("two-receivers")
+    applied = baselines.of("droptail-ctrl-reno").applied(chosen)
+    assert (applied.cc, applied.sender_cc) == ("reno", ("ctrl_reno", "reno"))
+    every = baselines.of("droptail-ctrl-reno").applied(scenario.load("tenants"))
+    assert (every.cc, every.sender_cc) == ("ctrl_reno", ())
 
 
 def test_every_other_name_is_a_policy_without_changed_settings():

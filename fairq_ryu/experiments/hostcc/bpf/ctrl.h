@@ -18,7 +18,7 @@
 #define CTRL_INFINITE      0x7fffffffU   /* the kernel's threshold before any loss */
 #define CTRL_LEAST_EPOCH   200000000ULL  /* ns: a timeout is not shorter */
 #define CTRL_MOST_EPOCH    4000000000ULL /* ns */
-#define CTRL_KEPT          5000000000ULL /* ns: as long, a silent group knows its path */
+#define CTRL_KEPT          1000000000ULL /* ns: as long, a silent group knows its path */
 #define CTRL_STEP          2             /* segments for each ACK of the group */
 #define CTRL_INITIAL       10            /* segments, the initial window of RFC 6928 */
 #define CTRL_MOST_PRIORITY 1000
@@ -32,6 +32,8 @@ struct ctrl_flow {
 	__u32 epoch; /* in which it was last seen */
 	__u32 seen;  /* 1: it was, and has been counted */
 	__u32 want; /* segments as which it has been counted; 0: it is not limited by its application */
+	__u32 fresh; /* 1: it has sent nothing yet */
+	__u32 told;  /* its share when it last had an ACK */
 	__u32 credit;
 	__u32 rounding; /* in 1/65536 segments */
 	__u32 una;
@@ -61,6 +63,17 @@ CC_INLINE int ctrl_before(__u32 a, __u32 b)
 CC_INLINE int ctrl_is_counted(const struct fq_cc_group *group, const struct ctrl_flow *flow)
 {
 	return flow->seen && group->epoch - flow->epoch <= 1;
+}
+
+/*
+ * What a flow wants that uses less than its window, by the most that it had under way; 0: it uses all. `limited`: the
+ * kernel has seen its window full.
+ */
+CC_INLINE __u32 ctrl_want(__u32 flight, __u32 cwnd, int limited)
+{
+	__u32 want = 2 * ctrl_at_most(flight, 1 << 30);
+
+	return limited || want > cwnd ? 0 : want;
 }
 
 /* Take a flow out of the sums. */
@@ -137,7 +150,8 @@ CC_INLINE __u64 ctrl_share(const struct fq_cc_group *group, const struct ctrl_fl
 
 /*
  * What a flow is told: its congestion window, in segments. One that is limited by its application keeps an initial
- * window of its share: its next message may be larger.
+ * window of its share: its next message may be larger. And a quarter more than it wants: otherwise it would seem to
+ * use all of it at its next ACK.
  */
 CC_INLINE __u32 ctrl_told(const struct fq_cc_group *group, const struct ctrl_flow *flow)
 {
@@ -149,7 +163,8 @@ CC_INLINE __u32 ctrl_told(const struct fq_cc_group *group, const struct ctrl_flo
 		share += flow->rounding;
 	share >>= CTRL_BITS;
 	if (flow->want)
-		share = ctrl_at_most(share, ctrl_at_least(flow->want, CTRL_INITIAL));
+		share = ctrl_at_most(
+			share, ctrl_at_least((__u64)flow->want + flow->want / 4, CTRL_INITIAL));
 	return ctrl_at_least(share, 1);
 }
 
@@ -195,9 +210,18 @@ CC_INLINE void ctrl_seen(struct fq_cc_group *group, struct ctrl_flow *flow, __u3
 		group->rtt_us = rtt_us;
 }
 
+/* A flow sends after a silence, or for the first time. */
+CC_INLINE void ctrl_sends(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
+			  __u32 rtt_us, __u64 now)
+{
+	ctrl_seen(group, flow, flow->fresh ? 0 : flow->want, cwnd, rtt_us, now);
+	flow->fresh = 0;
+}
+
 /*
- * Enter a flow into a group, from its first moment as one that has what it can take. Returns its congestion
- * window: its share. rtt_us: 0 if it is not known, so that the flow cannot be paced.
+ * Enter a flow into a group. Returns its congestion window: its share as one that sends all that it may. Until it sends,
+ * it counts as one that wants an initial window: it may only receive. rtt_us: 0 if it is not known, so that the flow
+ * cannot be paced.
  */
 CC_INLINE __u32 ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
 			      __u32 threshold, __u32 una, __u32 rtt_us, __u64 now)
@@ -219,7 +243,9 @@ CC_INLINE __u32 ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow,
 	group->flows++;
 	group->opened++;
 	ctrl_seen(group, flow, 0, cwnd, rtt_us, now);
-	told = ctrl_told(group, flow);
+	flow->told = told = ctrl_told(group, flow);
+	ctrl_seen(group, flow, CTRL_INITIAL, cwnd, rtt_us, now);
+	flow->fresh = 1;
 	if (told <= cwnd)
 		return told;
 	flow->paced = rtt_us != 0;
@@ -263,6 +289,16 @@ CC_INLINE void ctrl_acked(struct fq_cc_group *group, struct ctrl_flow *flow, __u
 	if (!ctrl_before(una, flow->high))
 		flow->high = una;
 	flow->una = una;
+	flow->fresh = 0;
+}
+
+/*
+ * Whether a flow uses its share; one that is still below says nothing about the window of the group. Its share may be
+ * larger than at its last ACK, by what the ACKs of others have added since: then what it was counts.
+ */
+CC_INLINE int ctrl_fills(const struct fq_cc_group *group, const struct ctrl_flow *flow, __u32 cwnd)
+{
+	return cwnd >= ctrl_at_most(flow->told, ctrl_told(group, flow));
 }
 
 /* The congestion window after an ACK, for which the base law has changed the group's. */
@@ -273,6 +309,7 @@ CC_INLINE __u32 ctrl_window(struct fq_cc_group *group, struct ctrl_flow *flow, _
 	__u32 credit = ctrl_at_most(group->credit - flow->credit, most);
 
 	flow->credit = group->credit;
+	flow->told = told;
 	return told <= cwnd ? told : cwnd + ctrl_at_most(told - cwnd, credit);
 }
 

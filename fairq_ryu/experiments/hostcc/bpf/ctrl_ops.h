@@ -168,16 +168,6 @@ static __always_inline struct ctrl_group *ctrl_joined(struct sock *sk, __u64 now
 	return found;
 }
 
-/* What a flow wants that uses less than its window, by what it had under way; 0: it uses all. */
-static __always_inline __u32 ctrl_want(const struct tcp_sock *tp)
-{
-	__u32 want = 2 * tp->max_packets_out;
-
-	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) || want >= tp->snd_cwnd)
-		return 0;
-	return want;
-}
-
 SEC("struct_ops/ctrl_init")
 void BPF_PROG(ctrl_init, struct sock *sk)
 {
@@ -236,7 +226,9 @@ void BPF_PROG(ctrl_ack, struct sock *sk, __u32 flags)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct ctrl_flow *flow = private_state(sk);
 	__u32 una = tp->snd_una, next = tp->snd_nxt, cwnd = tp->snd_cwnd, rtt_us = tp->srtt_us >> 3;
-	__u32 mss = tp->mss_cache, want = ctrl_want(tp), segments;
+	__u32 mss = tp->mss_cache, segments;
+	__u32 want =
+		ctrl_want(tp->max_packets_out, cwnd, BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited));
 	__u64 now = bpf_ktime_get_ns();
 	struct ctrl_group *found = ctrl_joined(sk, now);
 
@@ -255,7 +247,9 @@ void BPF_PROG(ctrl_ack, struct sock *sk, __u32 flags)
 	ctrl_seen(&found->group, flow, want, cwnd, rtt_us, now);
 	ctrl_acked(&found->group, flow, una, next, segments);
 	bpf_spin_unlock(&found->lock);
-	if (ctrl_stops_pacing(flow, una, next))
+	/* Not if the application has asked for a pace meanwhile. */
+	if (ctrl_stops_pacing(flow, una, next) &&
+	    tp->inet_conn.icsk_inet.sk.sk_max_pacing_rate == ~0UL)
 		tcp_sk(sk)->inet_conn.icsk_inet.sk.sk_pacing_status = SK_PACING_NONE;
 }
 
@@ -280,8 +274,7 @@ void BPF_PROG(ctrl_grow, struct sock *sk, __u32 ack, __u32 acked)
 	/* As in tcp_is_cwnd_limited(): in slow start, a window is used by what doubles it. */
 	if (found->group.window < found->group.threshold && cwnd < twice)
 		limited = 1;
-	/* A flow that is still below its share says nothing about the window of the group. */
-	if (limited && cwnd >= ctrl_told(&found->group, flow)) {
+	if (limited && ctrl_fills(&found->group, flow, cwnd)) {
 		acked = ctrl_slow_start(&found->group, acked);
 		if (acked)
 			CTRL_GROW(&found->group, acked, tp->srtt_us >> 3, now);
@@ -294,7 +287,7 @@ void BPF_PROG(ctrl_grow, struct sock *sk, __u32 ack, __u32 acked)
 		tp->snd_ssthresh = threshold;
 }
 
-/* A flow sends after a silence: it is one of the group again. */
+/* A flow sends for the first time, or after a silence: it is one of the group again. */
 SEC("struct_ops/ctrl_event")
 void BPF_PROG(ctrl_event, struct sock *sk, enum tcp_ca_event event)
 {
@@ -310,7 +303,7 @@ void BPF_PROG(ctrl_event, struct sock *sk, enum tcp_ca_event event)
 	if (!found || found->group.born_ns != flow->born_ns)
 		return;
 	bpf_spin_lock(&found->lock);
-	ctrl_seen(&found->group, flow, flow->want, cwnd, rtt_us, now);
+	ctrl_sends(&found->group, flow, cwnd, rtt_us, now);
 	told = ctrl_told(&found->group, flow);
 	bpf_spin_unlock(&found->lock);
 	tp->snd_cwnd = ctrl_at_most(cwnd, told);

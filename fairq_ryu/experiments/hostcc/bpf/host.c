@@ -71,6 +71,23 @@ __u32 cc_host_ctrl_seen(struct fq_cc_group *group, struct ctrl_flow *flow, __u32
 	return ctrl_told(group, flow);
 }
 
+__u32 cc_host_ctrl_sends(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
+			 __u32 rtt_us, __u64 now)
+{
+	ctrl_sends(group, flow, cwnd, rtt_us, now);
+	return ctrl_told(group, flow);
+}
+
+__u32 cc_host_ctrl_want(__u32 flight, __u32 cwnd, __u32 limited)
+{
+	return ctrl_want(flight, cwnd, limited);
+}
+
+__u32 cc_host_ctrl_fills(const struct fq_cc_group *group, const struct ctrl_flow *flow, __u32 cwnd)
+{
+	return ctrl_fills(group, flow, cwnd);
+}
+
 /* An ACK; returns whether the flow stops being paced. */
 __u32 cc_host_ctrl_acked(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 una, __u32 next,
 			 __u32 segments)

@@ -61,7 +61,8 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	__u32 sk_pacing_status;
-	unsigned long sk_pacing_rate; /* bytes/s */
+	unsigned long sk_pacing_rate;     /* bytes/s */
+	unsigned long sk_max_pacing_rate; /* that the application has asked for; all bits: none */
 };
 struct inet_sock {
 	struct sock sk;

@@ -12,8 +12,10 @@ from fairq_ryu.experiments.workloads.common.volleys import LEAD_S, VolleyRunner
 from fairq_ryu.experiments.workloads.pairs import figures
 from fairq_ryu.experiments.workloads.pairs.settings import LONG, SHORT, SHORT_DSCP, PairsScenario
 
-PAUSE_S = 1.0
-"""Time between two pairs: then queues are empty, and the controller knows that all flows have ended."""
+PAUSE_S = 2.0
+"""Time between two pairs: then queues are empty, the controller knows that all flows have ended, and coupled
+hosts have forgotten their windows.
+"""
 
 
 class PairsMeasurement(Measurement[PairsScenario]):
