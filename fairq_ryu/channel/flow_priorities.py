@@ -1,6 +1,7 @@
 """SET_PRIORITIES: the priorities of single flows within their tenants.
 
 One record of 48 bytes for each flow, at most :data:`MAX_FLOWS`, in network byte order.
+Without records: no flow has a priority of its own any more.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class FlowPriority(NamedTuple):
 
 
 def set_priorities(datapath: Any, wanted: Sequence[FlowPriority]) -> Any:
-    """The message that sets or removes priorities. Raises ValueError for none, for more than
+    """The message that sets or removes priorities; none: it removes all. Raises ValueError for more than
     :data:`MAX_FLOWS`, or for a priority that is out of bounds.
     """
     return framing.command(datapath, EXP_TYPE_SET_PRIORITIES, encode(wanted))
@@ -38,8 +39,8 @@ def set_priorities(datapath: Any, wanted: Sequence[FlowPriority]) -> Any:
 
 def encode(wanted: Sequence[FlowPriority]) -> bytes:
     """The body of a SET_PRIORITIES."""
-    if not 0 < len(wanted) <= MAX_FLOWS:
-        raise ValueError(f"a SET_PRIORITIES has 1 to {MAX_FLOWS} flows, not {len(wanted)}")
+    if len(wanted) > MAX_FLOWS:
+        raise ValueError(f"a SET_PRIORITIES has at most {MAX_FLOWS} flows, not {len(wanted)}")
     return b"".join(map(_record, wanted))
 
 
@@ -51,9 +52,9 @@ def _record(wanted: FlowPriority) -> bytes:
 
 def decode(data: bytes) -> list[FlowPriority]:
     """The records of a SET_PRIORITIES. Raises ValueError on a wrong length, IP version or priority."""
-    if not data or len(data) % RECORD_SIZE or len(data) > MAX_FLOWS * RECORD_SIZE:
+    if len(data) % RECORD_SIZE or len(data) > MAX_FLOWS * RECORD_SIZE:
         raise ValueError(
-            f"a SET_PRIORITIES is {RECORD_SIZE} bytes a flow, 1 to {MAX_FLOWS} flows, not {len(data)}"
+            f"a SET_PRIORITIES is {RECORD_SIZE} bytes a flow, at most {MAX_FLOWS} flows, not {len(data)}"
         )
     found = []
     for at in range(0, len(data), RECORD_SIZE):

@@ -208,7 +208,7 @@ class BridgePrograms(BridgePorts):
         self.window.set_tenants(wanted, now_ns)
 
     def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
-        """Set or remove the priorities of flows within their tenants. Raises :class:`BpfError`."""
+        """As :meth:`fairq_ryu.agent.programs.tenant_maps.TenantMaps.set_priorities`."""
         self.window.set_priorities(wanted)
 
     def tenant_states(self, port: int) -> list[TenantState]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ctypes import c_uint32
 from typing import Any, NamedTuple
 
@@ -99,11 +99,13 @@ class TenantMaps:
         self._table = wanted
         self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
 
-    def set_priorities(self, wanted: Iterable[FlowPriority]) -> None:
-        """Set or remove the priorities of flows; the caller writes ``number`` then. Raises
-        :class:`BpfError`.
+    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+        """Set or remove the priorities of flows, or all if none is named; the caller writes ``number`` then.
+        Raises :class:`BpfError`.
         """
         try:
+            if not wanted:
+                _replace(self._announced, layout.fq_flow_key, {})
             for flow, priority in wanted:
                 key = flow_key(flow, directed=True)
                 if priority is None:

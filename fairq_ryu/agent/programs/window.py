@@ -408,8 +408,8 @@ class WindowProgram(FilterProgram):
         finally:
             self._write_config()
 
-    def set_priorities(self, wanted: Iterable[FlowPriority]) -> None:
-        """Set or remove the priorities of flows within their tenants. Raises :class:`BpfError`."""
+    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+        """As :meth:`fairq_ryu.agent.programs.tenant_maps.TenantMaps.set_priorities`."""
         try:
             self._tenants.set_priorities(wanted)
         finally:

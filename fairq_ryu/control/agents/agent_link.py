@@ -225,6 +225,10 @@ class AgentLink:
         parts = _parts(wanted, flow_priorities.MAX_FLOWS)
         return [flow_priorities.set_priorities(self.datapath, part) for part in parts]
 
+    def forget_priorities(self) -> list[Message]:
+        """No flow has a priority of its own any more."""
+        return [flow_priorities.set_priorities(self.datapath, ())]
+
     # Segments that the agent sends by itself
 
     def request_counts(self, interval: float, now: float) -> list[Message]:

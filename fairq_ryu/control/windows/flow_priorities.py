@@ -36,13 +36,17 @@ class FlowPriorities:
             self._of[flow] = priority
 
     def due(self) -> Iterator[tuple[AgentLink, list[Message]]]:
-        """What has changed, for each agent; for one that is new, everything."""
+        """What has changed, for each agent. For one that is new, everything, and that nothing else holds: it
+        may have been told more before.
+        """
         changed, self._changed = self._changed, {}
         if self._engine.priorities_ignored() is not None:
             self._told.clear()
             return
         known, self._told = self._told, dict(self._links)
         for dpid, link in self._told.items():
-            flows = changed if known.get(dpid) is link else self._of
-            if flows:
-                yield link, link.set_priorities([FlowPriority(each, self._of.get(each)) for each in flows])
+            is_new = known.get(dpid) is not link
+            flows = self._of if is_new else changed
+            told = link.set_priorities([FlowPriority(each, self._of.get(each)) for each in flows])
+            if is_new or told:
+                yield link, [*(link.forget_priorities() if is_new else ()), *told]

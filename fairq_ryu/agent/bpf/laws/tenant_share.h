@@ -4,7 +4,8 @@
  * shares that out among the flows of the tenant as it would on a port of this size. So no law knows of tenants.
  *
  *   P_g = P * w_g t_g / W                 W: the sum of w t over the tenants with flows that use their windows
- *   flow f of g: law(P_g - what the quiet flows of g use, n_g) * p_f / (mean of p over g)
+ *                                         S: one segment, the least window: so priorities change no part
+ *   flow f of g: S + (law(P_g - what the quiet flows of g use, n_g) - S) * p_f / (mean of p over g)
  *
  * t_g is how long bytes of the tenant are under way, because windows are not rates: a rate is a window over that time.
  * It differs between tenants of one queue by their paths, and by what receivers do. Two segments in a window of 3,072
@@ -125,8 +126,8 @@ LAW_INLINE __u32 tenant_window(const struct fq_law *p, const struct fq_law_state
 
 	if (window == FQ_NO_WINDOW)
 		return FQ_NO_WINDOW;
-	if ((__u64)priority * n != shares)
-		window = law_div(window * priority * n, shares);
+	if ((__u64)priority * n != shares && window > mss)
+		window = mss + law_div((window - mss) * priority * n, shares);
 	return law_min(law_max(window, mss), MAX_POOL);
 }
 

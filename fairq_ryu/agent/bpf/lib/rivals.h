@@ -70,6 +70,7 @@ static __always_inline void exchange(struct fq_dir *a, struct fq_dir *b)
 	if (!a->out.ifindex)
 		set_place(&a->out, b->out.ifindex);
 	a->alt_ifindex = 0;
+	a->owner = 0;                        /* priorities are of connections */
 	a->out.granted = a->far.granted = 0; /* to the other */
 }
 

@@ -111,9 +111,10 @@ static __always_inline bool is_reset(const struct segment *s, const struct fq_di
 typedef __u64 __attribute__((may_alias)) word;
 #define CONNECTION_WORDS ((sizeof(struct fq_dir) - offsetof(struct fq_dir, bytes)) / sizeof(word))
 
-/* Clear the state of the connection in a direction; its port stays. */
+/* Clear the state of the connection in a direction; its port stays. Its priority is looked up again, with its owner. */
 static __always_inline void clear_connection(struct fq_dir *d)
 {
+	d->owner = 0;
 	__builtin_memset(&d->bytes, 0, CONNECTION_WORDS * sizeof(word));
 }
 

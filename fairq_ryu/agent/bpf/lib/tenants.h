@@ -468,14 +468,14 @@ __noinline __u32 tenant_grant(const struct segment *s, const struct fq_dir *own,
 		credit_tenant(s, own, peer, place);
 	place->credited = own->acked;
 	mss = common_mss(s, own, peer);
-	if ((__u64)n * mss > at->pool)
-		ADD(at->floored, 1);
 	tenant_port(&copy->law, &copy->state, part, all->pool, quiet * FQ_QUIET_UNIT, n);
 	window = tenant_window(&copy->law, &copy->state, n, young, peer->priority, shares,
 			       peer->bytes, mss);
-	return window == FQ_NO_WINDOW ? window
-				      : whole_segments(window, mss, draw_of(peer, s->now),
-						       1U << scale_of(s, own, peer));
+	if (window == FQ_NO_WINDOW)
+		return window;
+	if ((__u64)n * mss > law_less(at->pool, quiet * FQ_QUIET_UNIT))
+		ADD(at->floored, 1);
+	return whole_segments(window, mss, draw_of(peer, s->now), 1U << scale_of(s, own, peer));
 }
 
 /* Places of a direction, as bits. */

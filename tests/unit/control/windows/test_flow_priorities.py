@@ -74,6 +74,7 @@ def test_another_agent_of_the_bridge_is_told_everything() -> None:
     assert told(net) == [(KEY, 400)]
     net.connect()
     assert told(net) == [(KEY, 400)]
+    assert list(net.data.priorities[0]) == [], "and first that it forgets what it was told before"
     assert told(net) == []
 
 

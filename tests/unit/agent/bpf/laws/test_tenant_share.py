@@ -74,7 +74,16 @@ def test_the_number_of_its_flows_does_not_change_what_a_tenant_has():
 def test_priorities_divide_what_the_tenant_has():
     law = port(60_000)
     high, low = (window(law, n=2, priority=each, shares=300) for each in (200, 100))
-    assert (high, low) == (40_000, 20_000)
+    # A segment each, and of the rest two thirds and a third.
+    rest = 60_000 - 2 * MSS
+    assert (high, low) == (MSS + rest * 2 // 3, MSS + rest // 3)
+
+
+def test_the_least_windows_of_low_priorities_are_not_added_to_what_a_tenant_has():
+    """With 2.25 segments a flow, in proportion, those of priority 100 would have 0.4 of one."""
+    law = port(45 * MSS)
+    high, low = (window(law, n=20, priority=each, shares=11_000) for each in (1000, 100))
+    assert 44 * MSS < 10 * (high + low) <= 45 * MSS and low > MSS and high > 3 * MSS
 
 
 def test_what_quiet_flows_use_is_taken_from_their_tenant():
