@@ -37,6 +37,7 @@ __u32 bpf_get_hash_recalc(struct __sk_buff *skb);
 long bpf_skb_load_bytes(const struct __sk_buff *skb, __u32 offset, void *to, __u32 len);
 long bpf_skb_store_bytes(struct __sk_buff *skb, __u32 offset, const void *from, __u32 len,
 			 __u64 flags);
+long bpf_check_mtu(void *ctx, __u32 ifindex, __u32 *mtu, __s32 more, __u64 flags);
 long bpf_l4_csum_replace(struct __sk_buff *skb, __u32 offset, __u64 from, __u64 to, __u64 size);
 
 #endif

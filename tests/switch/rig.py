@@ -62,6 +62,15 @@ def namespace() -> Iterator[None]:
         os.close(home)
 
 
+MOST_MTU = 65535  # of veth
+
+
+def set_mtu(port: str, mtu: int) -> None:
+    """The MTU of a port that `make_port` has made, and of its host."""
+    for end in (port, f"{port}h"):
+        run("ip", "link", "set", end, "mtu", str(mtu))
+
+
 def make_port(ofport: int, name: str) -> BridgePort:
     """A veth pair in this namespace; one end is the port, the other (its name with an ``h``) a host's."""
     run("ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}h")
@@ -145,8 +154,12 @@ class Switch:
 
 @contextmanager
 def loaded(limits: ProgramLimits = PATIENT) -> Iterator[Switch]:
-    """A switch with three ports in the current namespace; they are removed afterwards."""
+    """A switch with three ports in the current namespace, which carry segments of any size; they are removed
+    afterwards.
+    """
     ports = {n: make_port(n, f"p{n}") for n in (1, 2, 3)}
+    for port in ports.values():
+        set_mtu(port.name, MOST_MTU)
     host = HostPrograms(limits)
     try:
         host.load([port.ifindex for port in ports.values()])

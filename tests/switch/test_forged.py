@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from fairq_ryu.agent import layout
+from fairq_ryu.laws.fairq import FairQLaw
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch
+from tests.switch.test_laws import fall_silent, install
 
 C = layout.CONSTANTS
 POOL = 400_000
@@ -90,6 +92,33 @@ def test_a_reset_at_the_next_number_counts(switch: Switch, flags: str) -> None:
     for seq in (second.client_isn, second.client_isn + 1000, second.client_isn + 1002):
         switch.leave(2, second.from_client(flags=flags, seq=seq))
     assert (switch.active(1), switch.active(2)) == (1, 1)
+
+
+@pytest.mark.parametrize(("end", "side"), [("R", "client"), ("FA", "client"), ("R", "server")])
+def test_who_goes_on_after_an_end_is_counted_again(switch: Switch, end: str, side: str) -> None:
+    """Its checksum was wrong, which the program does not check: the other end has dropped it. Otherwise hosts
+    could take their flows out of the count and keep their windows.
+    """
+    flows = opened(switch, 4, server_scale=0)
+    switch.pool(2, POOL)
+    for flow in flows:
+        flow.data(1000)
+    cheat = flows[0]
+    if side == "client":
+        switch.leave(2, cheat.from_client(flags=end, seq=cheat.client_isn + 1001))
+    else:
+        switch.leave(1, cheat.from_server(flags=end))
+    assert switch.active(2) == 3
+    # What was on its way does not count again.
+    cheat.data(500, seq=cheat.client_isn + 501)
+    assert switch.active(2) == 3
+    if side == "client":
+        cheat.data(1000, seq=cheat.client_isn + 1001)
+    else:
+        cheat.ack(ack=cheat.client_isn + 1001)
+    cheat.data(1000, seq=cheat.client_isn + 2001)
+    assert switch.active(2) == 4
+    assert not directions(switch, cheat)[0].flags & (C["FQ_RST"] | C["FQ_FIN"])
 
 
 def test_a_reset_in_answer_to_data_counts(switch: Switch) -> None:
@@ -338,3 +367,22 @@ def test_forged_segments_of_both_sides_last_until_the_next_true_one(switch: Swit
         flow.data(1000)
         assert flow.granted(ack=flow.client_isn + 1001) == RULE
     assert switch.active(2) == 4
+
+
+def test_a_forged_syn_ack_changes_no_count_of_a_law(switch: Switch) -> None:
+    """Its window is lowered. But silent flows do not count by it, and what others use is not hidden."""
+    flows = opened(switch, 8, server_scale=0)
+    install(switch, FairQLaw(floor_segments=1), pool=80 * 1460)
+    for flow in flows:
+        fall_silent(switch, flow)
+    busy = flows[0]
+    busy.data(1000)
+    assert busy.granted(ack=busy.client_isn + 1001) == min(80 * 1460, 65535)
+    before = [bytes(directions(switch, flow)[0].out) for flow in flows]
+    for flow in flows:
+        for _ in range(3):
+            forged = flow.syn_ack_segment(seq=7_000_000, ack=6_000_000, window=60_000)
+            assert packets.window(switch.leave(1, forged)) <= 60_000
+    assert [bytes(directions(switch, flow)[0].out) for flow in flows] == before
+    assert busy.granted(ack=busy.client_isn + 1001) == min(80 * 1460, 65535), "still the only one"
+    switch.datapath.remove_law(2)

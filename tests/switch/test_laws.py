@@ -21,7 +21,7 @@ from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.model import WindowKind
 from tests.switch import packets
-from tests.switch.rig import Connection, Switch
+from tests.switch.rig import MOST_MTU, Connection, Switch, set_mtu
 
 PORT = 2
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
@@ -66,6 +66,25 @@ def test_large_segments_count_while_their_flows_send(switch: Switch) -> None:
     assert small.granted() == 2 * 1460 and switch.datapath.law_state(PORT).segment == 1460
     large.ack()
     assert small.granted() == 2 * 8960
+
+
+def test_no_segment_counts_that_its_port_cannot_carry(switch: Switch) -> None:
+    """Whoever makes up both ends of a handshake would raise the minimum windows of all flows of the port."""
+    install(switch, FairQLaw(), pool=1460)
+    for port in ("p1", "p2"):
+        set_mtu(port, 1500)
+    try:
+        for client, server, segment in (("10.0.0.1", "10.0.0.2", 1460), ("fd00::1", "fd00::2", 1440)):
+            made_up = Connection(
+                switch, client, server, client_mss=8960, server_mss=9000, server_scale=0
+            ).open()
+            assert made_up.granted() == 2 * 1460
+            found = switch.flow(made_up.data_key)
+            assert found is not None and [end.mss for end in found] == [segment] * 2
+    finally:
+        for port in ("p1", "p2"):
+            set_mtu(port, MOST_MTU)
+    assert switch.datapath.law_state(PORT).segment == 1460
 
 
 @pytest.fixture(autouse=True)

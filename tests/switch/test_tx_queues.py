@@ -281,3 +281,21 @@ def test_bfifo_alone(switch: QueueSwitch) -> None:
     assert queue_of(switch.recorded(flow)) is not None, "also where packets pass an empty queue"
     for queue in range(QUEUES):
         shape("p2", queue, "80mbit")
+
+
+def test_a_forged_segment_in_another_queue_moves_no_flow(switch: QueueSwitch) -> None:
+    switch.pool(2, POOL)
+    flow = Connection(switch, server_scale=0).open()
+    flow.data()
+    settled("p2")
+    queue = queue_of(switch.recorded(flow))
+    choose((queue + 1) % QUEUES)
+    try:
+        flow.data(seq=flow.client_isn + 2**31, ack=77)
+        settled("p2")
+    finally:
+        choose(None)
+    flow.ack(ack=flow.client_isn + 1001)
+    flow.data(seq=flow.client_isn + 1001)
+    settled("p2")
+    assert queue_of(switch.recorded(flow)) == queue

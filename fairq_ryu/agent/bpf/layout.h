@@ -110,6 +110,7 @@
 /* FQ_BEGUN and FQ_UNPROVEN of the law of its far queue are so many bits above those of its port. */
 #define FQ_FAR_FLAGS  4
 #define FQ_TOLD       262144 /* its handshake was not seen, and its segments tell the scale */
+#define FQ_RESETS     524288 /* the RST was its own */
 
 /* How a host's shim tells the scale in segments (told_scale.h): docs/shim.md. 0: not at all. */
 #define FQ_TELL_RESERVED  1 /* in the four reserved bits */
@@ -465,9 +466,9 @@ struct fq_tenant_port {
 	__u64 shares[FQ_BUCKETS];
 	__u64 young[FQ_BUCKETS];
 	__u64 quiet[FQ_BUCKETS];
-	__u64 acks;    /* that met a share of this tenant */
-	__u64 bytes;   /* payload that these ACKs have acknowledged */
-	__u64 floored; /* of these, ACKs at which one segment for each flow was more than the share */
+	__u64 acks;  /* that met a share of this tenant */
+	__u64 bytes; /* payload that these ACKs have acknowledged */
+	__u64 floored; /* of these, ACKs at which one segment, of each flow or of this one, was more than the share */
 	__u64 under_way; /* of late: bytes of flows that use their windows, times how long each was under way, ns >> 10 */
 	__u64 moved;     /* ... and how many these bytes are */
 	__u64 halved_ns; /* when both were halved last */

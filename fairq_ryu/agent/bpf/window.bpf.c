@@ -80,6 +80,8 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		return TC_ACT_UNSPEC;
 	if (has_more_options(skb, &s))
 		read_options(skb, &s);
+	if (s.syn)
+		bound_mss(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	s.epoch = s.now / cfg->bucket_ns;
 	if (cfg->suspects) {
@@ -98,10 +100,6 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		return TC_ACT_UNSPEC;
 	own = &flow->dir[s.dir & 1];
 	peer = &flow->dir[(s.dir & 1) ^ 1];
-	if (queues) {
-		ifindex = tx_queue_of(skb, own, s.epoch);
-		announce_leaving(&s, skb->ifindex, ifindex);
-	}
 	if (s.syn)
 		unify_syn(skb, &s, own, peer);
 	if (!is_of_connection(&s, own, peer) ||
@@ -112,13 +110,21 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 		if (s.syn && !s.rst && (!s.ack || s.of_rival))
 			copy_segment(skb, &s);
 		if (!replaced) {
-			/* The window of a SYN-ACK is never scaled, so it can be lowered safely. */
+			/*
+			 * The window of a SYN-ACK is never scaled, so it can be lowered safely. But anybody may have
+			 * sent it: it says nothing about the connection.
+			 */
+			s.of_nobody = true;
 			if (s.syn && s.ack && !s.rst)
 				goto lower;
 			return TC_ACT_UNSPEC;
 		}
 		if (s.syn)
 			goto lower; /* open_connection() was called for the rival */
+	}
+	if (queues) {
+		ifindex = tx_queue_of(skb, own, s.epoch);
+		announce_leaving(&s, skb->ifindex, ifindex);
 	}
 	if (!s.syn && s.told)
 		note_told_scale(skb, &s, own, peer);
@@ -139,7 +145,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 			law_direction_ended(own, s.now);
 		if (!(peer->flags & (FQ_FIN | FQ_RST)))
 			law_direction_ended(peer, s.now);
-		set_flags(own, FQ_RST);
+		set_flags(own, FQ_RST | FQ_RESETS);
 		set_flags(peer, FQ_RST);
 		return TC_ACT_UNSPEC;
 	}

@@ -127,7 +127,8 @@ def _compiler(*arguments: str) -> None:
     done = subprocess.run(["clang++", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         said = done.stderr.splitlines()
-        fault = next((line for line in said if "error" in line), said[0] if said else "no reason given")
+        faults = [line for line in said if "error" in line or "undefined" in line]
+        fault = next(iter(faults or said), "no reason given")
         raise UserError(
             f"the simulator does not compile: {fault}",
             "install ns3==3.44.post0, and the C++ library of the compiler (libstdc++-12-dev)",

@@ -163,6 +163,13 @@ static __always_inline bool open_connection(const struct segment *s, struct fq_d
 	return first;
 }
 
+/* Nobody resets a connection and goes on: its RST did not count for the other end, by its checksum perhaps. */
+static __always_inline void take_back_reset(struct fq_dir *own, struct fq_dir *peer)
+{
+	clear_flags(own, FQ_RST | FQ_RESETS);
+	clear_flags(peer, FQ_RST | FQ_RESETS);
+}
+
 /*
  * Follow the numbers of a direction, by an acceptable segment. They only increase, so that a reordered segment
  * undoes nothing.
@@ -189,6 +196,11 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 		set_flags(own, FQ_SEQ);
 	}
 	if (ahead > 0) {
+		/* It has gone on: what seemed to be its FIN, or its RST, was not believed. */
+		if (flags & FQ_FIN)
+			clear_flags(own, FQ_FIN);
+		if (flags & FQ_RESETS)
+			take_back_reset(own, peer);
 		if (s->fin && flags & FQ_SEQ && (__s32)(s->seq - (end - ahead)) <= 0) {
 			set_flags(own, FQ_FIN);
 			uncount(own, s->epoch);
@@ -214,6 +226,8 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 			return 0;
 		if (moved)
 			ADD(own->acked, moved);
+		if (moved && flags & FQ_RESETS)
+			take_back_reset(own, peer);
 		if (peer->flags & FQ_FIN_DUE && s->ack_seq == peer->seq_next) {
 			clear_flags(peer, FQ_FIN_DUE);
 			set_flags(peer, FQ_FIN);

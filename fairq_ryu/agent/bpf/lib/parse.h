@@ -68,7 +68,8 @@ struct segment {
 	bool syn, ack, fin, rst, ts;
 	bool has_signature; /* TCP-MD5 or TCP-AO */
 	bool of_rival;      /* a SYN-ACK that answers the SYN of a rival (rivals.h) */
-	bool echo_met;      /* the law has met its ECE, which is to be taken out (law_flows.h) */
+	bool of_nobody; /* a SYN-ACK of no known connection: it meets windows, and changes no count */
+	bool echo_met; /* the law has met its ECE, which is to be taken out (law_flows.h) */
 };
 
 enum parsed { NOT_TCP, MALFORMED, OK };

@@ -119,7 +119,7 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 				       struct fq_dir *peer, struct fq_place *place,
 				       struct fq_port *port)
 {
-	__u32 slot = place->slot, epoch = s->epoch, n, flight, ended;
+	__u32 slot = place->slot, epoch = s->epoch, flight = s->flight, n, ended;
 	struct fq_law_state *state;
 	struct fq_port_law *law;
 	__u32 youngest;
@@ -129,18 +129,21 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 	state = bpf_map_lookup_elem(&law_states, &slot);
 	if (!law || !state || law->expires_ns <= s->now)
 		return FQ_NO_WINDOW;
-	flight = s->flight + round_released(&peer->round, own->acked,
-					    peer->rtt_ns ?: law->law.base_rtt_ns, s->now);
 	young = peer->bytes < law->law.young_bytes;
-	/* ACKs come after the FIN, too, when what it had under way may still look like a used window. */
-	ended = peer->flags & (FQ_FIN | FQ_RST);
-	if (!ended && (!place->granted || law_uses_window(flight, place->granted)))
-		count_sharing(place, epoch, young);
-	/* What the receiver limits does not want a larger pool. */
-	if (place->granted && !place->by_receiver && !ended)
-		law_limited(state, flight, place->granted, handshake_rtt(own, peer), s->now);
-	law_segment(state, own->mss, peer->mss, s->now);
-	if (law->law.flags & FQ_LAW_TENANTS) {
+	if (!s->of_nobody) {
+		flight += round_released(&peer->round, own->acked,
+					 peer->rtt_ns ?: law->law.base_rtt_ns, s->now);
+		/* ACKs come after the FIN, too, when what it had under way may still look like a used window. */
+		ended = peer->flags & (FQ_FIN | FQ_RST);
+		if (!ended && (!place->granted || law_uses_window(flight, place->granted)))
+			count_sharing(place, epoch, young);
+		/* What the receiver limits does not want a larger pool. */
+		if (place->granted && !place->by_receiver && !ended)
+			law_limited(state, flight, place->granted, handshake_rtt(own, peer),
+				    s->now);
+		law_segment(state, own->mss, peer->mss, s->now);
+	}
+	if (law->law.flags & FQ_LAW_TENANTS && !s->of_nobody) {
 		n = tenant_window_at(slot);
 		if (n != NO_TENANTS)
 			return n;

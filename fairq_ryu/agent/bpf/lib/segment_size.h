@@ -4,6 +4,9 @@
 #define FAIRQ_SEGMENT_SIZE_H
 
 #include <linux/bpf.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/tcp.h>
 #include <stdbool.h>
 
 #include <bpf/bpf_helpers.h>
@@ -30,6 +33,24 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 	if (!mss)
 		mss = s->key.family == 4 ? DEFAULT_MSS_V4 : DEFAULT_MSS_V6;
 	return sender->mss && sender->mss < mss ? sender->mss : mss;
+}
+
+/*
+ * The MSS in a SYN or SYN-ACK is no larger than what the port by which that leaves can carry: its receiver cannot answer
+ * with larger segments. So a host that makes up an MSS makes no minimum window larger. Not inlined: the stack of its
+ * caller is full.
+ */
+__noinline int bound_mss(struct __sk_buff *skb, struct segment *s)
+{
+	__u32 mtu = 0, headers;
+
+	if (!s || bpf_check_mtu(skb, 0, &mtu, 0, 0) < 0)
+		return 0;
+	headers = sizeof(struct tcphdr) +
+		  (s->key.family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
+	if (mtu > headers && s->mss > mtu - headers)
+		s->mss = mtu - headers;
+	return 0;
 }
 
 /* Nothing of its connection is changed. */

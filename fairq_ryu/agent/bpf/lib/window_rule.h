@@ -89,7 +89,7 @@ __noinline __u32 place_steps(struct segment *s, const struct fq_dir *own, struct
 	if (!(own->flags & FQ_KNOWN))
 		ADD(port->scale_told, 1);
 	steps = granted_steps(rule, s, own, peer, place, port);
-	if (rule->kind == FQ_RULE_LAW) {
+	if (rule->kind == FQ_RULE_LAW && !s->of_nobody) {
 		place->granted = (steps < s->window ? steps : s->window) << scale_of(s, own, peer);
 		place->by_receiver = steps >= s->window;
 	}
@@ -193,7 +193,7 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 		return;
 	if (!(own->out.ifindex == leaves_by ? port_of(&own->out) : find_port(leaves_by)))
 		return; /* in at a port of the bridge, out at another */
-	if (cfg->tenants)
+	if (cfg->tenants && !s->of_nobody)
 		tenant_shares(s, own, peer,
 			      (far ? AT_FAR : 0) | (rule && !peer->ruled_until ? AT_OUT : 0));
 	if (far)
@@ -220,7 +220,7 @@ static __always_inline void lower_window(struct __sk_buff *skb, struct segment *
 	 * Not of one that arrives late: its window is not recorded either. A SYN-ACK has a scale only if the SYN had one
 	 * (RFC 7323, section 1.3).
 	 */
-	if (s->ack_seq == own->ack)
+	if (s->ack_seq == own->ack && !s->of_nobody)
 		own->passed = s->syn ? steps >> (own->wscale & 15) : steps;
 	ADD(own->rewritten, 1);
 	if (by_far)
