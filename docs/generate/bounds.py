@@ -11,10 +11,12 @@ from docs.generate.marks import Old, Row, Rows
 from fairq_ryu.agent import controller_connection, flow_changes, layout, turn_deadlines, turn_queue
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.apps import garbage
+from fairq_ryu.control.agents import agent_port
+from fairq_ryu.control.arrivals import bridge_joining
 from fairq_ryu.control.flows import flow_tracking, syn_admission
 from fairq_ryu.control.reports.events import History, Kind
 from fairq_ryu.fabric.deadlines.announcements import Announcements
-from fairq_ryu.fabric.flows import entries, parked_syns, table
+from fairq_ryu.fabric.flows import entries, listing, parked_syns, table
 from fairq_ryu.fabric.topology import claims, hosts
 from fairq_ryu.rest import connections, guard, streams
 from fairq_ryu.rest.schema import requests
@@ -107,7 +109,7 @@ def _controller() -> list[Row]:
             "controller",
             "connections",
             f"{capacity:,}; of them with an unanswered SYN {entries.HALF_OPEN:,}, of one port "
-            f"{entries.HALF_OPEN_PER_PORT}",
+            f"{entries.HALF_OPEN_PER_PORT} (in `paths`)",
             "1.4 KiB each, as measured",
             "the one that has ended, or the oldest unanswered SYN goes",
         ),
@@ -154,6 +156,13 @@ def _controller() -> list[Row]:
             f"{switch_listener.MAX_CONNECTIONS:,}; before the handshake {switch_listener.MAX_PENDING}",
             "",
             "refused; the oldest one before its handshake goes",
+        ),
+        (
+            "",
+            "ports of an agent; directions, and rules, that one lists",
+            f"{agent_port.MOST_PORTS:,}; {listing.MOST_LISTED:,}; {bridge_joining.MOST_RULES:,}",
+            "",
+            "the connection is closed; directions are left out",
         ),
         (
             "",

@@ -15,6 +15,7 @@ import logging
 import os
 import ssl
 import time
+from collections import Counter
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -67,9 +68,15 @@ class AgentBridge:
     @property
     def far_queues(self) -> list[FarQueue]:
         """The configured far queues, of whatever bridge of the agent, and its parts of uplinks, which are in
-        place of those.
+        place of those. Raises :class:`UserError` if uplinks have a port twice.
         """
         parts = [part for each in self._options.uplinks for part in each.parts_at(self.name, self.view.dpid)]
+        for port, number in Counter(part.port for part in parts).items():
+            if number > 1:
+                raise UserError(
+                    f"the uplinks have port {port} of bridge {self.name} twice, by its name and by its dpid",
+                    "name each port once",
+                )
         return [*self._options.far_queues, *parts]
 
     def open(self, host: HostPrograms, filters: FilterWatch, tls: ssl.SSLContext | None) -> None:

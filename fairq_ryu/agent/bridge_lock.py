@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import sys
+from pathlib import Path
 from typing import IO
 
 from fairq_ryu.agent import status
@@ -20,19 +21,15 @@ class BridgeLock:
         directory = status.run_directory()
         try:
             directory.mkdir(mode=0o755, parents=True, exist_ok=True)
-            self._file: IO[str] = open(status.lock_path(bridge), "a+", encoding="utf-8")  # noqa: SIM115
+            self._file = _locked(status.lock_path(bridge))
+        except BlockingIOError as taken:
+            raise UserError(
+                f"bridge {bridge} has an agent already: {taken.args[0]}",
+                "stop that one first, or leave it running",
+            ) from None
         except OSError as error:
             raise UserError(
                 f"cannot write to {directory}: {error.strerror}", "run as root, or set FAIRQ_RUNDIR"
-            ) from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._file.seek(0)
-            holder = self._file.read().strip() or "another process"
-            self._file.close()
-            raise UserError(
-                f"bridge {bridge} has an agent already: {holder}", "stop that one first, or leave it running"
             ) from None
         self._file.seek(0)
         self._file.truncate()
@@ -44,3 +41,21 @@ class BridgeLock:
         with contextlib.suppress(OSError):
             os.unlink(self._file.name)
         self._file.close()
+
+
+def _locked(path: Path) -> IO[str]:
+    """The file with the lock. `BlockingIOError` with its holder."""
+    while True:
+        file = open(path, "a+", encoding="utf-8")  # noqa: SIM115
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            file.close()
+            raise BlockingIOError(holder) from None
+        # Its last holder may have removed it meanwhile: then others would find no lock.
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+                return file
+        file.close()

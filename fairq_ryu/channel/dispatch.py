@@ -45,6 +45,10 @@ class MalformedBody(ValueError):
     """The body of a message cannot be decoded; the text says why."""
 
 
+class TooMuch(Exception):
+    """A peer sends more of one thing than any of ours has: its connection is to be ended."""
+
+
 class Route(Generic[Context, Result]):
     """A message that one end handles."""
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fairq_ryu.channel import framing
-from fairq_ryu.channel.dispatch import Incoming
+from fairq_ryu.channel.dispatch import Incoming, TooMuch
 from fairq_ryu.port_settings import LAST_VLAN, PortSettings, VlanMode
 
 EXP_TYPE_PORT_SETTINGS = 14
@@ -28,6 +28,7 @@ RECORD_SIZE = _RECORD.size
 _MODES = tuple(VlanMode)
 # Of the records in one message, bytes: the largest has 2,048 ranges and a name, so it fits.
 _MAX_BODY = 60000
+MOST_PORTS = 1 << 16
 
 
 class PortSettingsPart(NamedTuple):
@@ -45,10 +46,12 @@ class Assembly:
         self._ports: dict[int, PortSettings] = {}
 
     def add(self, part: PortSettingsPart) -> dict[int, PortSettings] | None:
-        """A part has come. Returns the whole list with its last part."""
+        """A part has come. Returns the whole list with its last part. Raises :class:`TooMuch`."""
         if part.first:
             self._ports.clear()
         self._ports |= part.ports
+        if len(self._ports) > MOST_PORTS:
+            raise TooMuch(f"settings of more than {MOST_PORTS:,} ports")
         return None if part.more else dict(self._ports)
 
 

@@ -45,11 +45,15 @@ def read_service(where: str, section: str, lines: Mapping[str, str]) -> Service:
     host = str(values["host"])
     if host:
         try:
-            host = str(ipaddress.ip_address(host))
+            address = ipaddress.ip_address(host)
         except ValueError:
+            address = None
+        if address is None or "%" in host:
             raise UserError(
-                f"{where}: [{section}] host: {host!r} is not an IP address", "give one, without a mask"
-            ) from None
+                f"{where}: [{section}] host: {host!r} is not an IP address",
+                "give one, without a mask and without a zone",
+            )
+        host = str(address)
     if not host and not values["port"]:
         raise UserError(f"{where}: [{section}] covers all flows", "give it a port or a host")
     size, deadline = int(values["size"]), float(values["deadline"])

@@ -106,6 +106,9 @@ class FakeSwitch(ProtocolDesc):
     def send(self, data: bytes) -> None:
         self.packets.append(data)
 
+    def close(self) -> None:
+        self.closed = True
+
     @property
     def sent(self) -> list[Any]:
         return [message for dpid, message in self.log if dpid == self.id]

@@ -125,8 +125,10 @@ class Site:
         """
         macs = (CLIENT_MAC, SERVER_MAC) if key.dport == KEY.dport else (SERVER_MAC, CLIENT_MAC)
         tcp = segment(key, flags, **numbers)
-        self.windows.syn_seen(Frame(*macs, (), key.src, None, tcp, 0))
+        frame = Frame(*macs, (), key.src, None, tcp, 0)
+        self.windows.syn_seen(frame)
         self.segment(tcp, now, path)
+        self.windows.syn_seen(frame)  # as the controller does if it turns out to be believed
 
     def segment(self, tcp, now: float, path: FlowPath | None = LOCAL) -> None:
         there = tcp.key.dport == KEY.dport

@@ -8,7 +8,9 @@ from typing import Any
 from ryu.lib import hub
 
 from fairq_ryu.channel import far_queues
+from fairq_ryu.channel.dispatch import TooMuch
 from fairq_ryu.channel.far_queues import FarQueueState, Told
+from fairq_ryu.control.agents.agent_port import MOST_PORTS
 from fairq_ryu.openflow.pipeline import Message
 
 
@@ -44,8 +46,10 @@ class AgentFarQueues:
         return self._asked
 
     def reported(self, part: Sequence[FarQueueState], more: bool) -> None:
-        """The agent has answered; ``more`` parts follow."""
+        """The agent has answered; ``more`` parts follow. Raises :class:`TooMuch`."""
         self._part += part
+        if len(self._part) > MOST_PORTS:
+            raise TooMuch(f"more than {MOST_PORTS:,} far queues")
         if not more:
             self.states, self._part = self._part, []
             self._done()

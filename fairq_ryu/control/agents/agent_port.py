@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from fairq_ryu.channel.dispatch import TooMuch
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
@@ -17,6 +18,8 @@ from fairq_ryu.model import Thresholds, WindowRule
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
 _NEVER = float("-inf")
+MOST_PORTS = 1 << 17
+"""Ports and far queues that an agent may name; its own bound is a half of that."""
 Spec = TypeVar("Spec")
 State = TypeVar("State")
 
@@ -69,8 +72,12 @@ class AgentPort:
 
 
 class AgentPorts(dict[int, AgentPort]):
-    """The ports of one agent, by number. Asked for with brackets, a port is added."""
+    """The ports of one agent, by number. Asked for with brackets, a port is added: raises :class:`TooMuch` if
+    there are :data:`MOST_PORTS`.
+    """
 
     def __missing__(self, number: int) -> AgentPort:
+        if len(self) >= MOST_PORTS:
+            raise TooMuch(f"more than {MOST_PORTS:,} ports")
         port = self[number] = AgentPort()
         return port

@@ -15,6 +15,7 @@ from typing import Any
 
 from fairq_ryu.channel import flow_changes
 from fairq_ryu.channel import flow_records as records
+from fairq_ryu.channel.dispatch import TooMuch
 from fairq_ryu.channel.flow_changes import ChangeRequest, ChunkFlags, RequestFlags
 from fairq_ryu.control.agents.agent_port import AgentPorts
 from fairq_ryu.openflow.pipeline import Message
@@ -28,6 +29,8 @@ _CHANGES_XID = 0xFA180000
 _RECENT_MS = 1000
 # Records in a chunk: a few milliseconds of work. As large a part of the channel's messages as others need it.
 CHUNK = 512
+# Of one port, in one reply.
+MOST_RECORDS = 1 << 20
 # A chunk that does not come within this many seconds is asked for again.
 _TIMEOUT = 10.0
 # Flows that send are reported again after this multiple of the time that all changes have taken, so that the
@@ -46,7 +49,8 @@ class RecordRequests:
     def __init__(self, datapath: Any, ports: AgentPorts) -> None:
         self._datapath, self._ports = datapath, ports
         self._requested_at = 0.0
-        self._partial: dict[int, list[records.FlowRecord]] = {}  # replies, by transaction id
+        self._asked: set[int] = set()  # ports of which records were requested
+        self._partial: dict[int, list[records.FlowRecord]] = {}  # their replies so far
         self._number = 0
         self._waits = False  # for the answer
         self._applying = False
@@ -126,6 +130,7 @@ class RecordRequests:
         if now - self._ports[port].progress_requested_at < interval:
             return []
         self._ports[port].progress_requested_at = now
+        self._asked.add(port)
         message = records.request(self._datapath, _RECENT_MS, port)
         message.set_xid(_PROGRESS_XID + port)
         return [message]
@@ -134,14 +139,16 @@ class RecordRequests:
         self, xid: int, part: Sequence[records.FlowRecord], more: bool
     ) -> tuple[int, list[records.FlowRecord]] | None:
         """Store a part of a reply. Returns the whole reply with its last part: the requested port and the
-        records. Returns None before, and for a reply that was not requested.
+        records. Returns None before, and for a reply that was not requested. Raises :class:`TooMuch`.
         """
         port = xid - _PROGRESS_XID
-        if not 0 < port <= 0xFFFF:
+        if port not in self._asked:
             return None
-        whole = self._partial.setdefault(xid, [])
+        whole = self._partial.setdefault(port, [])
         whole += part
+        if len(whole) > MOST_RECORDS:
+            raise TooMuch(f"more than {MOST_RECORDS:,} flow records of a port")
         if more:
             return None
-        del self._partial[xid]
-        return port, whole
+        self._asked.discard(port)
+        return port, self._partial.pop(port)

@@ -32,7 +32,7 @@ from fairq_ryu.channel import (
     tenants,
     window_law,
 )
-from fairq_ryu.channel.dispatch import DispatchTable, ExperimenterMessage, MalformedBody
+from fairq_ryu.channel.dispatch import DispatchTable, ExperimenterMessage, MalformedBody, TooMuch
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.reports.counters import Counts
@@ -133,6 +133,9 @@ class AgentMessages:
             return
         try:
             route(Arrival(self, link, message.xid, message.more, now), message.data)
+        except TooMuch as error:
+            self._log.error("agent of bridge %s: %s: its connection is ended", dpid_text(link.dpid), error)
+            link.datapath.close()
         except MalformedBody as error:
             if route.incoming is queue_depth.REPLY and not message.more:
                 # Otherwise the next request for queues would wait until this one times out.

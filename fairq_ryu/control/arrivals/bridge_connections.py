@@ -48,6 +48,7 @@ from typing import Any
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.channel.dispatch import TooMuch
 from fairq_ryu.control.arrivals.bridge_joining import BridgeJoining
 from fairq_ryu.control.arrivals.rerouting import Rerouting
 from fairq_ryu.control.arrivals.rule_counts import RuleCounts
@@ -132,7 +133,12 @@ class BridgeConnections:
 
     def rules_listed(self, message: Any) -> None:
         """A bridge that joins has listed rules (Ryu's ``OFPFlowStatsReply``)."""
-        rules = self._listing.add_rules(message)
+        try:
+            rules = self._listing.add_rules(message)
+        except TooMuch as error:
+            self.log.error("bridge %s: %s: its connection is ended", dpid_text(message.datapath.id), error)
+            message.datapath.close()
+            return
         if rules is None:
             return
         datapath, found = message.datapath, _count(rules)

@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.channel.dispatch import TooMuch
 from fairq_ryu.control.sender import Outgoing
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.pipeline import Datapath
+
+MOST_RULES = 250_000
 
 
 class _Joining(NamedTuple):
@@ -36,12 +39,14 @@ class BridgeJoining:
 
     def add_rules(self, message: Any) -> list[Any] | None:
         """A part of the reply (Ryu's ``OFPFlowStatsReply``). Returns all rules with the last part; None
-        before, and for a connection that is not joining.
+        before, and for a connection that is not joining. Raises :class:`TooMuch`.
         """
         joining = self._joining.get(message.datapath.id)
         if joining is None or joining.datapath is not message.datapath:
             return None
         joining.rules.extend(message.body)
+        if len(joining.rules) > MOST_RULES:
+            raise TooMuch(f"more than {MOST_RULES:,} rules")
         if message.flags & ofp.OFPMPF_REPLY_MORE:
             return None
         del self._joining[message.datapath.id]

@@ -112,6 +112,12 @@ class FlowTracker:
                 self._windows.syn_copied(segment.key, link.dpid, now)
         self._queue(_Copy(frame, segment, port, now, True), now)
 
+    def _syn_seen(self, copy: _Copy) -> None:
+        if copy.leaves:
+            self._windows.syn_left(copy.frame, copy.port.dpid)
+        else:
+            self._windows.syn_seen(copy.frame)
+
     def _queue(self, copy: _Copy, now: float) -> None:
         self._copies.append(copy)
         self._worker.wake()
@@ -119,11 +125,16 @@ class FlowTracker:
             self._apply_copy(self._copies.popleft(), now)
 
     def _apply_copy(self, copy: _Copy, now: float) -> None:
+        segment, injector = copy.segment, self._windows.injector
         try:
+            was_foreign = segment.syn and injector.is_foreign(segment)
             if copy.leaves:
-                self.apply(self._flows.left(copy.segment, copy.port, now), now, copy.received)
+                self.apply(self._flows.left(segment, copy.port, now), now, copy.received)
             else:
-                self.apply_segment(copy.frame, copy.segment, copy.port, now, copy.received)
+                self.apply_segment(copy.frame, segment, copy.port, now, copy.received)
+            # It was not believed when it came, and its ports turn out to be used again.
+            if was_foreign and not injector.is_foreign(segment):
+                self._syn_seen(copy)
         except Exception:  # as Ryu does with events: one that fails must not end the worker
             self._log.exception("a copy of a segment is lost")
 

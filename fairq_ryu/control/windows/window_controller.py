@@ -251,14 +251,15 @@ class WindowController:
 
     def syn_seen(self, frame: parse.Frame) -> None:
         """The controller has received a SYN, copied or held: a new connection begins."""
-        self.injector.learn(frame)
-        if frame.tcp is not None:
+        if frame.tcp is not None and not self.injector.is_foreign(frame.tcp):
+            self.injector.learn(frame)
             self.recovery.forget_connection(frame.tcp.key)
 
     def syn_left(self, frame: parse.Frame, dpid: int) -> None:
         """An agent has copied a SYN where it has left its bridge."""
-        self.syn_seen(frame)
-        self.injector.learn_at(dpid, frame)
+        if frame.tcp is not None and not self.injector.is_foreign(frame.tcp):
+            self.syn_seen(frame)
+            self.injector.learn_at(dpid, frame)
 
     # Laws that run in the switches
 

@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from fairq_ryu.fabric.flows.connection import SeenFlow
 from fairq_ryu.model import FlowKey, PortKey
 
+MOST_LISTED = 2_000_000
+"""Directions that are kept of a switch: those of as many connections as the flow table has room for."""
+
 
 @dataclass(slots=True)
 class Listed:
@@ -43,7 +46,9 @@ class Listing:
         self.heard_at = -math.inf
 
     def add(self, key: FlowKey, record: SeenFlow, now: float) -> None:
-        """The switch reports a direction."""
+        """The switch reports a direction. Those beyond :data:`MOST_LISTED` are left out."""
+        if len(self.flows) >= MOST_LISTED and key not in self.flows:
+            return
         moved_at = now - record.idle
         self.flows[key] = Listed(record.port, record.closed, moved_at, record.wscale, record.mss, now)
 

@@ -182,6 +182,7 @@ def test_a_later_file_s_service_replaces_the_earlier_one(write):
         ("[service.a]\nsize = 1\n", "[service.a] covers all flows. Remedy: give it a port"),
         ("[service.a]\nhost = example.org\nsize = 1\n", "'example.org' is not an IP address"),
         ("[service.a]\nhost = 10.0.0.0/8\nsize = 1\n", "is not an IP address"),
+        ("[service.a]\nhost = fe80::1%eth0\nsize = 1\n", "'fe80::1%eth0' is not an IP address"),
         ("[service.a]\nport = 80\nsize = 1\ndirection = up\n", "none of to-client, to-server"),
         ("[service.]\nport = 80\nsize = 1\n", "[service.] has no name"),
         ("[service]\nport = 80\n", "did you mean [service.NAME]?"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.channel import flow_changes, oxm
+from fairq_ryu.channel.dispatch import TooMuch
 from fairq_ryu.channel.flow_changes import ChangeRequest, Chunk, ChunkFlags, RequestFlags
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
 from fairq_ryu.control.agents import record_requests
@@ -110,6 +111,7 @@ def record(n: int) -> FlowRecord:
 def test_parts_of_a_reply_are_joined_by_transaction_id(agent):
     """Replies about two ports are in transit at once, from two agents."""
     requests, others = agent.requests, Agent().requests
+    others.request_progress(1, 0.01, 10.0)
     for port in (1, 2):
         agent.send(requests.request_progress(port, 0.01, 10.0))
     first, second = [message.xid for message in agent.switch.sent]
@@ -120,8 +122,18 @@ def test_parts_of_a_reply_are_joined_by_transaction_id(agent):
     assert others.add(first, [three], False) == (1, [three])
     assert requests.add(second, [three], False) == (2, [two, three])
     assert requests.add(first, [three], False) == (1, [one, three])
-    assert requests.add(second, [one], False) == (2, [one])
+    assert requests.add(second, [one], False) is None, "it was answered"
     assert not requests._partial
+
+
+def test_a_reply_without_end_is_refused(agent, monkeypatch):
+    monkeypatch.setattr(record_requests, "MOST_RECORDS", 10)
+    (message,) = agent.requests.request_progress(1, 0.01, 10.0)
+    agent.send([message])
+    xid = agent.switch.sent[-1].xid
+    assert agent.requests.add(xid, [record(1)] * 10, True) is None
+    with pytest.raises(TooMuch, match="flow records of a port"):
+        agent.requests.add(xid, [record(1)], True)
 
 
 def test_an_unexpected_reply_is_ignored(agent):

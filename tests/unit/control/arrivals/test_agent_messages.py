@@ -13,23 +13,29 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import (
     congestion,
+    far_queues,
     flow_changes,
     flow_records,
     oxm,
+    port_settings,
     queue_depth,
     segment_copies,
     segment_state,
 )
 from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.dispatch import ExperimenterMessage
+from fairq_ryu.channel.far_queues import FarQueueState
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.segment_copies import SegmentCopy
+from fairq_ryu.control.agents import agent_far_queues, agent_port
 from fairq_ryu.control.arrivals.agent_messages import AgentMessages
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.reports.counters import Counts
+from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.model import Congestion, FlowKey
 from fairq_ryu.policies.base import Recovery
+from fairq_ryu.port_settings import PortSettings
 from tests.support.fakes import FakeSwitch, ryu_decode
 from tests.support.flownet import KEY, B, placed
 from tests.support.site import LIMIT, Site, state
@@ -142,6 +148,22 @@ def test_malformed_replies_are_counted_and_logged(made, caplog, exp_type):
     assert made.counts.malformed == 1
     (line,) = caplog.messages
     assert line.startswith("agent of bridge 0000000000000001: malformed ")
+
+
+@pytest.mark.parametrize("module", [agent_port, agent_far_queues, port_settings])
+def test_an_agent_that_names_ports_without_end_is_disconnected(made, caplog, monkeypatch, module):
+    monkeypatch.setattr(module, "MOST_PORTS", 2)
+    numbers = range(100, 103)
+    if module is agent_port:
+        body = queue_depth.encode_reply([DEPTH._replace(port=each) for each in numbers])
+        made.reply(queue_depth.EXP_TYPE_QUEUE_DEPTH, body)
+    elif module is agent_far_queues:
+        states = [FarQueueState(FarQueue(f"eth{each}"), True, each) for each in numbers]
+        made.reply(far_queues.EXP_TYPE_FAR_QUEUES, far_queues.encode_reply(states), more=True)
+    else:
+        (body,) = port_settings.encode(dict.fromkeys(numbers, PortSettings()))
+        made.notice(body, port_settings.EXP_TYPE_PORT_SETTINGS)
+    assert "its connection is ended" in caplog.text and made.site.agent.closed
 
 
 def test_malformed_notices_are_counted(made):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.control.arrivals import bridge_joining
 from fairq_ryu.control.arrivals.bridge_connections import BridgeConnections, port_state
 from fairq_ryu.control.arrivals.rerouting import Rerouting
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
@@ -60,6 +61,10 @@ class Made:
     def list_rules(self, *rules: Any) -> None:
         message = SimpleNamespace(datapath=self.bridge, body=list(rules), flags=0)
         self.connections.rules_listed(message)
+
+    def list_too_many(self, number: int) -> None:
+        body = [None] * (number + 1)
+        self.connections.rules_listed(SimpleNamespace(datapath=self.bridge, body=body, flags=0))
 
     def join(self, words: str = "", found: RuleCount = EMPTY, *rules: Any) -> None:
         """Connect a bridge without a setting."""
@@ -407,3 +412,15 @@ def test_a_bridge_that_disconnects_while_it_joins_is_forgotten(made, reached):
     made.again()
     made.join("", FOREIGN)
     assert made.way is Way.NORMAL
+
+
+def test_a_bridge_that_lists_rules_without_end_is_disconnected(monkeypatch, caplog):
+    monkeypatch.setattr(bridge_joining, "MOST_RULES", 3)
+    made = Made()
+    made.connections.connected(made.bridge)
+    made.list_too_many(3)
+    assert not made.bridge.closed, "it was not asked"
+    made.describe("fairq_ryu: paths")
+    made.count(EMPTY)
+    made.list_too_many(3)
+    assert made.bridge.closed and "more than 3 rules" in caplog.text

@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
+from fairq_ryu.channel.dispatch import TooMuch
+from fairq_ryu.control.arrivals import bridge_joining
 from fairq_ryu.control.arrivals.bridge_joining import BridgeJoining
 from tests.support.fakes import FakeSwitch
 
@@ -29,6 +32,15 @@ def test_rules_in_several_messages_are_one_reply():
     assert joining.add_rules(part(bridge, more=True)) is None
     assert joining.add_rules(part(bridge, "c")) == ["a", "b", "c"]
     assert len(joining) == 0
+
+
+def test_a_reply_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr(bridge_joining, "MOST_RULES", 3)
+    joining, bridge = BridgeJoining(), FakeSwitch(1)
+    joining.start(bridge)
+    joining.add_rules(part(bridge, "a", "b", more=True))
+    with pytest.raises(TooMuch, match="more than 3 rules"):
+        joining.add_rules(part(bridge, "c", "d", more=True))
 
 
 def test_replies_of_other_connections_are_ignored():

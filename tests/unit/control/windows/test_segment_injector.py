@@ -69,6 +69,15 @@ def test_an_agent_that_has_copied_a_syn_is_told_the_tags_of_its_own_switch():
     assert not site.injector._leaving
 
 
+def test_a_forged_syn_changes_no_address():
+    site = opened()
+    known = site.injector.addressing(KEY)
+    forged = Frame("0e:00:00:00:00:01", "0e:00:00:00:00:02", (), KEY.src, None, segment(KEY, "S", seq=5), 0)
+    site.windows.syn_seen(forged)
+    site.windows.syn_left(forged, 1)
+    assert site.injector.addressing(KEY) == known and not site.injector._leaving
+
+
 def test_syns_without_a_connection_are_forgotten():
     """Their path is unknown, so no port counts them, and their end is no event of any port."""
     site = Site()

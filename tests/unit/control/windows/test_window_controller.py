@@ -274,6 +274,8 @@ def test_losses_are_forgotten_with_the_policy_that_recovered_them():
 def test_losses_are_forgotten_when_their_ports_are_used_again():
     site = losing()
     site.syn(KEY, 0.2, seq=7000)
+    assert sum(len(each) for each in site.windows.recovery), "anybody can send a SYN"
+    site.syn(KEY.reversed, 0.25, "SA", seq=9000, ack=7001)
     site.windows.recovery.segments([state(KEY, ack=101)], 0.3)
     assert not site.bridge.sent
 
