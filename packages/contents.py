@@ -82,8 +82,7 @@ def _common(
         text=f"{_TEXT}\nThis package has the command fairq, /etc/fairq and what agent and controller\nshare.",
         items=tuple(items),
         relations={
-            "Depends": "python3 (>= 3.11)",
-            "Recommends": "python3-rich",
+            "Depends": "python3 (>= 3.11), python3-rich",
             "Suggests": f"{AGENT}, {CONTROLLER}",
         },
         conffiles=(CONFIGURATION,),

@@ -14,7 +14,7 @@ export PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 . "$ROOT/scripts/root.sh"
 
 if [ -z "${FAIRQ_ROOT_NAMESPACE-}" ]; then
-    FAIRQ_ROOT_NAMESPACE=1 exec setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc "$0" "$@"
+    FAIRQ_ROOT_NAMESPACE=1 exec setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc "$ROOT/scripts/make-root.sh" "$@"
 fi
 
 make_root() { # DIRECTORY SUITE SOURCES PACKAGES...
@@ -44,5 +44,5 @@ set_up() { # DIRECTORY COMMIT ARGS...
 case ${1-} in
     root) shift; make_root "$@" ;;
     set-up) shift; set_up "$@" ;;
-    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,6s/^# \{0,1\}//p' "$ROOT/scripts/make-root.sh" >&2; exit 2 ;;
 esac

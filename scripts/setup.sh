@@ -190,7 +190,7 @@ bpf_arch() {
 bpf_inputs() {
     clang --version
     uname -m
-    cat "$0"
+    cat "$ROOT/scripts/setup.sh"
     find "${BPF_DIRS[@]}" -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 -r sha256sum
 }
 
@@ -216,6 +216,7 @@ compile_bpf() {
     if fresh "$stamp" "$want" && all_objects "${sources[@]}"; then
         return 0
     fi
+    rm -f "$stamp" # until all are those of these sources
     say "eBPF programs ..."
     for source in "${sources[@]}"; do
         object=${source%.c}.o
@@ -235,7 +236,7 @@ compile_bpf() {
 delayline_inputs() {
     clang --version
     uname -m
-    cat "$0" "$DELAYLINE.c"
+    cat "$ROOT/scripts/setup.sh" "$DELAYLINE.c"
 }
 
 # The program that delays frames in Mininet's links (`rtt`); an ordinary program, not eBPF.
@@ -260,7 +261,7 @@ while [ $# -gt 0 ]; do
         --no-ovs) start=no ;;
         --bpf) open_log; compile_bpf; compile_delayline; exit ;;
         --print-missing) missing_packages | awk '!seen[$0]++'; exit ;;
-        *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        *) sed -n '2,11s/^# \{0,1\}//p' "$ROOT/scripts/setup.sh" >&2; exit 2 ;;
     esac
     shift
 done

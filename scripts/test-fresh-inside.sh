@@ -130,7 +130,7 @@ install_dependencies() {
         | tr ',' '\n' | grep -v '^ *fairq-' | sort -u | paste -sd,)
     { in_root machine apt-get update -q &&
         in_root machine env DEBIAN_FRONTEND=noninteractive apt-get satisfy -q -y --no-install-recommends \
-            "$needed, iproute2, ethtool, python3-rich, systemd"; } >>"$LOG" 2>&1 || cannot "apt-get cannot install $needed"
+            "$needed, iproute2, ethtool, systemd"; } >>"$LOG" 2>&1 || cannot "apt-get cannot install $needed"
 }
 
 test_packages() {

@@ -82,7 +82,8 @@ class ControllerConnection:
                     reader, writer = await asyncio.open_connection(
                         self.target.host, self.target.port, ssl=self._tls
                     )
-            except (OSError, TimeoutError, ssl.SSLError) as error:
+            # UnicodeError: a name that no host can have.
+            except (OSError, TimeoutError, ssl.SSLError, UnicodeError) as error:
                 why = error or type(error).__name__
                 problem = f"cannot be reached ({why}); will keep trying. Is the controller running?"
             else:

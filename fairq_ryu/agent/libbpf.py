@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -266,6 +267,20 @@ class Map:
                 yield key, value
 
 
+_remembered: dict[Path, bytes] = {}
+
+
+def remember_objects(paths: Iterable[Path]) -> None:
+    """From now on, none of these compiled objects is loaded if it has changed: its programs may belong to
+    another version, and would share the maps of those that run.
+    """
+    _remembered.update({path: _digest(path) for path in paths})
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.blake2b(path.read_bytes()).digest()
+
+
 class BpfObject:
     """A compiled object, loaded into the kernel. Close it to free programs and maps."""
 
@@ -287,6 +302,10 @@ class BpfObject:
         if not path.exists():
             raise UserError(
                 f"the compiled eBPF object {path.name} is missing", "make bpf, or reinstall the package"
+            )
+        if _remembered.get(path) not in (None, _digest(path)):
+            raise BpfError(
+                f"the eBPF object {path.name} is another one since the agent began: start it again"
             )
         self._lib, self._path = lib, path
         self._links: list[int] = []

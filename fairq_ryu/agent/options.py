@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,10 +17,12 @@ from fairq_ryu.uplink import Uplink
 
 
 def parse_bridges(texts: Iterable[str]) -> tuple[str, ...]:
-    """The names of bridges, each text one or several with colons between them: no interface of Linux has one
-    in its name. Raises :class:`UserError`.
+    r"""The names of bridges, each text one or several with colons between them: no interface of Linux has one
+    in its name. ``\x2b`` is a character in hexadecimal. Raises :class:`UserError`.
     """
-    names = [name for text in texts for name in text.split(":")]
+    # As systemd writes characters that the name of a unit may not have.
+    plain = (re.sub(r"\\x([0-9a-f]{2})", lambda found: chr(int(found[1], 16)), text) for text in texts)
+    names = [name for text in plain for name in text.split(":")]
     twice = sorted({name for name in names if names.count(name) > 1})
     if "" in names or twice:
         what = f"bridge {twice[0]} is named twice" if twice and twice[0] else "a bridge has no name"
@@ -45,6 +48,8 @@ class TlsFiles:
             context = ssl.create_default_context(cafile=str(self.ca_certificate))
             # Controllers are named by address, and their certificates seldom are (as in ovs-vswitchd).
             context.check_hostname = False
+            # Python 3.13 is stricter by default than certificates of ovs-pki are.
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
             if self.certificate is not None:
                 context.load_cert_chain(
                     str(self.certificate), str(self.private_key) if self.private_key else None

@@ -1,7 +1,7 @@
 """SET_PRIORITIES: the priorities of single flows within their tenants.
 
 One record of 48 bytes for each flow, at most :data:`MAX_FLOWS`, in network byte order.
-Without records: no flow has a priority of its own any more.
+Without records: no flow has one any more that was set through this bridge.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ from urllib.parse import quote
 from rich.text import Text
 
 from fairq_ryu import client
-from fairq_ryu.cli import columns, show
-from fairq_ryu.cli.port_table import ports_table
+from fairq_ryu.cli import columns, show, show_tables
 from fairq_ryu.errors import UserError, plain
 
 _USAGE = "see fairq far --help"
@@ -22,17 +21,24 @@ _FORM = "write rate RATE buffer BYTES share PART, each of the three or none"
 def show_all(url: str, json_output: bool = False) -> int:
     """Print the rows of the far queues. Returns 0. Raises :class:`UserError`."""
     answer = show.fetch(url, "ports", {})
-    rows = [row for row in answer["ports"] if row["far_of"] is not None]
+    try:
+        rows = [row for row in answer["ports"] if row["far_of"] is not None]
+    except (KeyError, TypeError) as error:
+        raise client.not_the_controller(url, f"ports without {error}") from None
     if json_output:
-        print(json.dumps({"ports": rows}))
+        print(json.dumps({**answer, "ports": rows}))
         return 0
     out = columns.console()
-    if rows:
-        out.print(ports_table({"ports": rows}))
-        for each in client.ask(url, "GET", "/v1/far-queues", usage=_USAGE)["far_queues"]:
-            out.print(Text(plain(_described(each))))
-    else:
-        out.print(Text("no far queues: add one with fairq far add, or in section [far_queues] of the agents"))
+    out.print(show_tables.table("far", {**answer, "ports": rows}, url))
+    if not rows:
+        return 0
+    answer = client.ask(url, "GET", "/v1/far-queues", usage=_USAGE)
+    try:
+        lines = [_described(each) for each in answer["far_queues"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise client.not_the_controller(url, f"a far queue without {error}") from None
+    for line in lines:
+        out.print(Text(plain(line)))
     return 0
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections.abc import Sequence
 
 from fairq_ryu.agent import status
@@ -31,6 +32,7 @@ _METER = re.compile(r"meter=controller pktps burst (?:stats )?bands=\s*type=drop
 SHARES = range(0xFA01_0000, 0xFA08_0000)
 _ANY_METER = re.compile(r"\bmeter=(\d+) ")
 _TIMEOUT = 15.0
+_NOTICED = 7.0
 
 
 def string_atom(text: str) -> str:
@@ -48,8 +50,7 @@ def main(bridge: str) -> int:
     if bridge in status.running() and _agent_answers(bridge):
         raise UserError(f"the agent of bridge {bridge} is running", "end it first (Ctrl-C)")
     for target in _vsctl("get-controller", bridge).split():
-        found = _vsctl("--bare", "--columns=is_connected", "find", "Controller", f'target="{target}"')
-        if "true" in found.split():
+        if not _is_gone(target):
             raise UserError(
                 f"bridge {bridge} is connected to {target}, a controller that would install its rules again",
                 "end the controller first, or disconnect the bridge: "
@@ -58,6 +59,19 @@ def main(bridge: str) -> int:
     for line in [_rules(bridge), _meter(bridge), _qos(bridge)]:
         print(f"fairq release: bridge {plain(bridge)}: {line}")
     return 0
+
+
+def _is_gone(target: str) -> bool:
+    """Whether a controller is not connected. Open vSwitch writes its end down every five seconds only."""
+    until = time.monotonic() + _NOTICED
+    while (
+        "true"
+        in _vsctl("--bare", "--columns=is_connected", "find", "Controller", f'target="{target}"').split()
+    ):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.5)
+    return True
 
 
 def _agent_answers(bridge: str) -> bool:

@@ -231,6 +231,12 @@ def _tenants_table(answer: Answer) -> RenderableType:
     return plain_table(columns, cells)
 
 
+def _far_table(answer: Answer) -> RenderableType:
+    if not answer["ports"]:
+        return Text("no far queues: add one with fairq far add, or in section [far_queues] of the agents")
+    return ports_table(answer)
+
+
 def _switches_table(answer: Answer) -> RenderableType:
     rows = answer["switches"]
     if not rows:
@@ -265,6 +271,7 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
     "tenants": _tenants_table,
+    "far": _far_table,
 }
 
 

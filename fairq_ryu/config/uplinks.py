@@ -22,7 +22,7 @@ UPLINK = "uplink."
 _PORTS = "write the bridge and the interface of each, for example ports = br1/eth0, br2/eth0"
 _WORDS = ("rate", "buffer", "share", "ports")
 _MOST_PORTS = 1000
-_DPID = re.compile("[0-9a-fA-F]{1,16}")
+_DPID = re.compile("[0-9a-fA-F]{16}")
 
 
 def read_uplink(where: str, section: str, lines: Mapping[str, str]) -> Uplink:
@@ -56,7 +56,7 @@ def check_uplinks(uplinks: Iterable[Uplink]) -> None:
     for uplink in uplinks:
         for member in uplink.members:
             far = far_name(member.port)
-            # A dpid has several forms.
+            # A dpid has several forms; a short one may be the name of a bridge, too.
             bridge = f"{int(member.bridge, 16):x}" if _DPID.fullmatch(member.bridge) else member.bridge
             other, earlier = named.setdefault((bridge, far), (uplink, member))
             if earlier is not member:

@@ -187,7 +187,12 @@ function onStatus({ kind, since, reason }) {
 
 // Tabs
 
-const TABS = { "tab-ports": () => {}, "tab-flows": (on) => flows.show(on), "tab-gif": (on) => gif.show(on) };
+const TABS = {
+  "tab-ports": () => {},
+  "tab-flows": (on) => flows.show(on),
+  "tab-gif": (on) => gif.show(on),
+  "tab-tenants": () => {},
+};
 const tabs = Object.keys(TABS).map(byId);
 
 function openTab(wanted, focus) {

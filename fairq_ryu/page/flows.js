@@ -119,7 +119,7 @@ export class FlowsTable {
     const turn = (this._turn += 1);
     if (!document.hidden && document.body.dataset.live === "live") {
       try {
-        const answer = await fetch(`/v1/flows?${query}`, { cache: "no-store" });
+        const answer = await fetch(`/v1/flows?${query}`, { cache: "no-store", headers: { "Fairq-Scope": "controller" } });
         const body = await answer.json();
         if (turn !== this._turn) return; // the filter has changed meanwhile
         if (answer.ok) this._take(body);

@@ -67,7 +67,8 @@ function ordered(found, neighbours) {
 
 // The inputs of a layout as a key. While the key stays the same, nothing moves.
 export function signature(store) {
-  const ports = [...store.ports.values()].map((row) => `${row.dpid}:${row.port}:${row.role}`);
+  // A port with a queue is drawn as a vessel, and the queue may become known later.
+  const ports = [...store.ports.values()].map((row) => `${row.dpid}:${row.port}:${row.role}:${row.limit_bytes ? 1 : 0}`);
   const hosts = [...store.hosts.keys()];
   const links = store.state.links.map(({ a, b }) => `${a}-${b}`);
   return [store.state.switches.map(({ dpid }) => dpid), ports, hosts, links].map((part) => part.join()).join("|");

@@ -157,14 +157,24 @@ export class Topology {
     const edge = Math.max(20, Math.min(this._plan.width - 20, to.x));
     const places = [{ x: edge, y: from.y + (to.y - from.y) * at + 4 }];
     const rates = () => [sum("tx_bps")(), sum("rx_bps")()];
-    const describe = ([one, other]) => `${this._say(keys[0], one)}\nand back ${rate(other)}`;
+    const describe = ([one, other]) => `${this._sayAll(keys, one)}\nand back ${rate(other)}`;
     return this._group(straight(from, to, 0), [down, up], keys, { label, rates, arrows: "↓↑", places }, describe);
   }
 
   _say(key, bps) {
-    const capacity = this._capacity(key);
+    return `${this._store.portName(key)} to ${this._store.leadsTo(key)}: ${this._share(bps, this._capacity(key))}`;
+  }
+
+  // Of ports that are drawn as one.
+  _sayAll(keys, bps) {
+    if (keys.length === 1) return this._say(keys[0], bps);
+    const capacity = keys.reduce((sum, key) => sum + this._capacity(key), 0);
+    return `${keys.length} ports of hosts: ${this._share(bps, capacity)}`;
+  }
+
+  _share(bps, capacity) {
     const of = capacity && typeof bps === "number" ? ` of ${rate(capacity)} (${percent(bps / capacity)})` : "";
-    return `${this._store.portName(key)} to ${this._store.leadsTo(key)}: ${rate(bps)}${of}`;
+    return `${rate(bps)}${of}`;
   }
 
   _tx(key, peer) {

@@ -194,15 +194,21 @@ def whole_page(
     def rest() -> tuple[int, int]:
         return limit - len(found), max(0, offset - total)
 
+    def part(limit: int, offset: int) -> str:
+        wanted = {**query, "limit": limit, "offset": offset}
+        return f"{path}?{urlencode({key: value for key, value in wanted.items() if value is not None})}"
+
     add(own(*rest()))
-    for peer in peers.listed():
+    # All are asked for their totals at once, so those that do not answer cost time once.
+    for peer, answer in list(peers.ask_all(part(1, 0))):
         wanted, skipped = rest()
-        # Its total is needed even if the page is full.
-        part = {**query, "limit": max(1, wanted), "offset": skipped}
-        given = {key: value for key, value in part.items() if value is not None}
-        answer = peers.ask(peer, f"{path}?{urlencode(given)}")
+        if not isinstance(answer, str):
+            if not wanted or skipped >= answer["total"]:
+                total += answer["total"]
+                continue
+            answer = peers.ask(peer, part(wanted, skipped))
         if isinstance(answer, str):
             missing.append({"controller": peer.name, "reason": answer})
-            continue
-        add({**answer, name: answer[name][:wanted]})
+        else:
+            add({**answer, name: answer[name][:wanted]})
     return {name: found, "total": total, "limit": limit, "offset": offset, "missing": missing}

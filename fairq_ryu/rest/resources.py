@@ -78,12 +78,11 @@ def _events(context: RequestContext) -> Answer | Reply:
     streams, query = context.service.streams, context.query
     kind = None if query.kind is None else Kind(query.kind)
     if SSE in context.environ.get("HTTP_ACCEPT", ""):
-        last = context.environ.get("HTTP_LAST_EVENT_ID", "")
-        known = int(last) if last.isascii() and last.isdigit() and len(last) <= 18 else None
+        known = streams.known(context.environ.get("HTTP_LAST_EVENT_ID", ""))
         if known is None and "since" in query.model_fields_set:
             known = query.since
         return streams.events(known, kind, context.environ)
-    found = streams.history.since(query.since, kind, query.limit)
+    found = streams.history.since(streams.after(query.since), kind, query.limit)
     return {
         "events": [streams.row(event) for event in found],
         "last": streams.history.last,

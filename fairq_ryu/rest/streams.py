@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,8 @@ HEARTBEAT = 10.0
 DEFAULT_MAX_STREAMS = 16
 # Bounds of the queue of a reader: frames, and bytes.
 _MAX_FRAMES = 256
+# A clock that is this many seconds from what it was has been set, and not only slewed.
+_CLOCK_STEP = 0.5
 MAX_BYTES = 1 << 20
 _SEND_BUFFER = 256 << 10
 SSE = "text/event-stream"
@@ -131,8 +134,9 @@ class Streams:
         self.limit = limit
         self.state = state
         self._clock = clock
-        # Events are stored with monotonic time and shown with Unix time.
         self._offset = time.time() - clock()
+        # Each controller numbers its events from 1: in streams, the number names its controller.
+        self._life = f"{secrets.randbits(48):x}"
         self._open: set[Stream] = set()
         self._running = False
 
@@ -141,7 +145,14 @@ class Streams:
 
     def now(self) -> float:
         """The current time as events show it, Unix time."""
-        return self._clock() + self._offset
+        return self._unix(self._clock())
+
+    def _unix(self, at: float) -> float:
+        """Events are stored with monotonic time and shown with Unix time, also after the clock was set."""
+        offset = time.time() - self._clock()
+        if abs(offset - self._offset) > _CLOCK_STEP:
+            self._offset = offset
+        return at + self._offset
 
     # Events
 
@@ -166,7 +177,7 @@ class Streams:
             message = f"{message} ({event.times} times)"
         return {
             "id": event.id,
-            "time": round(event.time + self._offset, 3),
+            "time": round(self._unix(event.time), 3),
             "kind": str(event.kind),
             "message": message,
             "dpid": None if event.dpid is None else dpid_text(event.dpid),
@@ -181,7 +192,19 @@ class Streams:
             return
         data = json.dumps(self.row(event))
         for stream in listening:
-            stream.put(_frame("event" if stream.live else str(event.kind), data, event.id))
+            stream.put(_frame("event" if stream.live else str(event.kind), data, self._id(event)))
+
+    def _id(self, event: Event) -> str:
+        return f"{event.id}@{self._life}"
+
+    def known(self, last: str) -> int | None:
+        """The number in a ``Last-Event-ID``; 0 if it is that of an earlier controller, whose events are not
+        kept; None: it is none.
+        """
+        number, mark, life = last.partition("@")
+        if not (number.isascii() and number.isdigit() and len(number) <= 18 and mark):
+            return None
+        return int(number) if life == self._life else 0
 
     # Streams
 
@@ -191,11 +214,15 @@ class Streams:
         """
         stream = self._new(kind, False, environ)
         if since is not None:
-            # After a restart of the controller, the number belongs to the old history: all events are new.
-            since = since if since <= self.history.last else 0
-            for event in self.history.since(since, kind, _MAX_FRAMES // 2):
-                stream.put(_frame(str(event.kind), json.dumps(self.row(event)), event.id))
+            for event in self.history.since(self.after(since), kind, _MAX_FRAMES // 2):
+                stream.put(_frame(str(event.kind), json.dumps(self.row(event)), self._id(event)))
         return _reply(stream)
+
+    def after(self, since: int) -> int:
+        """A number of an event that a client knows; 0 if there is none with it: it is that of an earlier
+        controller, and all events are new.
+        """
+        return since if since <= self.history.last else 0
 
     def live(self, environ: Any) -> Reply:
         """A stream of states and events. Raises :class:`RequestRefused`."""
@@ -245,9 +272,9 @@ class Streams:
             self._running = False
 
 
-def _frame(name: str, data: str, number: int | None = None) -> bytes:
-    """A frame; ``data`` is JSON without line ends."""
-    head = f"event: {name}\n" if number is None else f"event: {name}\nid: {number}\n"
+def _frame(name: str, data: str, known: str | None = None) -> bytes:
+    """A frame; ``data`` is JSON without line ends, ``known`` what a client that reconnects says it knows."""
+    head = f"event: {name}\n" if known is None else f"event: {name}\nid: {known}\n"
     return f"{head}data: {data}\n\n".encode()
 
 

@@ -318,6 +318,9 @@ def test_tenants_are_shown_with_what_they_have(page, serve):
     page.open(serve(scenes.Tenants()).url)
     page.live()
     page.one("#tab-tenants").click()
+    page.wait(
+        lambda: page.one("#panel-tenants").is_displayed() and not page.one("#panel-ports").is_displayed()
+    )
     page.wait(lambda: len(page.all("#tenants tbody tr")) == 3)
     assert page.text("#count-tenants") == "3"
     cells = "return [...arguments[0].cells].map((cell) => cell.textContent.replace(/\\s/g, ' '))"

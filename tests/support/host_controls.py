@@ -30,7 +30,7 @@ ctrl_flow: Any = read_layout((BPF_DIR / "ctrl.h").read_text(encoding="utf-8"))[1
 _FLOW = ctypes.POINTER(ctrl_flow)
 _U32, _U64 = ctypes.c_uint32, ctypes.c_uint64
 OF_GROUPS = {
-    "register": (_GROUP, _FLOW, *(_U32,) * 4, _U64),
+    "register": (_GROUP, _FLOW, *(_U32,) * 5, _U64),
     "leave": (_GROUP, _FLOW),
     "seen": (_GROUP, _FLOW, *(_U32,) * 3, _U64),
     "sends": (_GROUP, _FLOW, *(_U32,) * 2, _U64),

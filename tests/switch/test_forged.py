@@ -13,6 +13,7 @@ import pytest
 
 from fairq_ryu.agent import layout
 from fairq_ryu.laws.fairq import FairQLaw
+from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from tests.switch import packets
 from tests.switch.rig import Connection, Switch
 from tests.switch.test_laws import fall_silent, install
@@ -119,6 +120,28 @@ def test_who_goes_on_after_an_end_is_counted_again(switch: Switch, end: str, sid
     cheat.data(1000, seq=cheat.client_isn + 2001)
     assert switch.active(2) == 4
     assert not directions(switch, cheat)[0].flags & (C["FQ_RST"] | C["FQ_FIN"])
+
+
+def test_who_has_gone_on_after_an_end_is_not_believed_again(switch: Switch) -> None:
+    """Until its receiver acknowledges it: a law that counts ends would count each."""
+    install(switch, FairSwitchLaw(increments=8), pool=60_000)
+    cheat, *_ = opened(switch, 4, server_scale=0)
+    cheat.data(1000)
+    counted = []
+    for number in range(1, 9):
+        behind = cheat.client_isn + 1 + 1000 * number
+        switch.leave(2, cheat.from_client(flags=("R", "FA")[number % 2], seq=behind))
+        cheat.data(1000, seq=behind)
+        counted.append(switch.datapath.law_state(2).own[0] >> 32)
+    assert counted == [3] * 8, "the first one"
+    cheat.data(500, seq=cheat.client_isn + 9001)
+    assert switch.active(2) == 1
+    # An end that arrives.
+    switch.leave(2, cheat.from_client(flags="FA", seq=cheat.client_isn + 9501))
+    assert switch.active(2) == 1
+    cheat.ack(ack=cheat.client_isn + 9502)
+    assert switch.active(2) == 0
+    switch.datapath.remove_law(2)
 
 
 def test_a_reset_in_answer_to_data_counts(switch: Switch) -> None:

@@ -111,6 +111,7 @@
 #define FQ_FAR_FLAGS  4
 #define FQ_TOLD       262144 /* its handshake was not seen, and its segments tell the scale */
 #define FQ_RESETS     524288 /* the RST was its own */
+#define FQ_GOES_ON    1048576 /* it has gone on after an end: only what its receiver acknowledges ends it */
 
 /* How a host's shim tells the scale in segments (told_scale.h): docs/shim.md. 0: not at all. */
 #define FQ_TELL_RESERVED  1 /* in the four reserved bits */
@@ -288,7 +289,8 @@ struct fq_dir {
 	__u32 asked_tsval; /* TSval of the other direction, whose echo is awaited */
 	__u32 asked_us;    /* when that left, ns >> 10; 0: no answer is awaited (round_trips.h) */
 	__u32 under_way_us; /* what it has under way is counted for its tenant until then, ns >> 10; 0: not yet */
-	__u32 pad4;
+	__u16 port_mss; /* the largest segment that the port carries by which its SYN left, bytes; 0: not known */
+	__u16 pad4;
 	struct fq_round round;
 };
 

@@ -81,7 +81,7 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	if (has_more_options(skb, &s))
 		read_options(skb, &s);
 	if (s.syn)
-		bound_mss(skb, &s);
+		note_port_mss(skb, &s);
 	s.now = bpf_ktime_get_ns();
 	s.epoch = s.now / cfg->bucket_ns;
 	if (cfg->suspects) {
@@ -137,6 +137,9 @@ static __always_inline int on_leaving(struct __sk_buff *skb, const bool queues)
 	if (!copy)
 		hand_on(skb, own->out.slot, s.now);
 	if (s.rst) {
+		/* It has gone on after one before: others would be charged for each. */
+		if (own->flags & FQ_GOES_ON)
+			return TC_ACT_UNSPEC;
 		if (!(own->flags & FQ_RST))
 			copy_segment(skb, &s);
 		uncount(own, s.epoch);

@@ -208,8 +208,10 @@ class BridgePrograms(BridgePorts):
         self.window.set_tenants(wanted, now_ns)
 
     def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
-        """As :meth:`fairq_ryu.agent.programs.tenant_maps.TenantMaps.set_priorities`."""
-        self.window.set_priorities(wanted)
+        """Set or remove the priorities of flows within their tenants; none: remove all that were set here.
+        Raises :class:`BpfError`.
+        """
+        self.window.set_priorities(self, wanted)
 
     def tenant_states(self, port: int) -> list[TenantState]:
         """What the tenants have at a port."""

@@ -12,12 +12,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from fairq_ryu.agent import tcx
+from fairq_ryu.agent import layout, tcx
 from fairq_ryu.agent.egress_chain import programs_before
 from fairq_ryu.agent.far_ports import port_index
 from fairq_ryu.agent.flow_changes import FlowChanges
 from fairq_ryu.agent.frame_socket import FrameSocket
-from fairq_ryu.agent.libbpf import BpfError, load_library
+from fairq_ryu.agent.libbpf import BpfError, load_library, remember_objects
 from fairq_ryu.agent.programs.copies import SegmentCopies
 from fairq_ryu.agent.programs.drops import DropProgram
 from fairq_ryu.agent.programs.far import FarProgram
@@ -82,6 +82,7 @@ class HostPrograms:
         Raises :class:`UserError` or :class:`BpfError`; then nothing is left.
         """
         limits = self.limits
+        remember_objects(layout.BPF_DIR.glob("*.bpf.o"))
         self.window = WindowProgram(self._lib, limits, first_ports, kept)
         self.copies = SegmentCopies(self._lib, self.window)
         self.queues = QueueProgram(self._lib, limits.ports, self.window, limits.bridges)

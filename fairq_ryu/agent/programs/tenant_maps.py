@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from ctypes import c_uint32
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ _TENANTS = layout.CONSTANTS["FQ_TENANTS"]
 _OF_DSCP = layout.CONSTANTS["FQ_PRIORITY_OF_DSCP"]
 # Of the number of a table, beside the tenant in fq_dir.owner.
 _NUMBERS = 0xFFFFFF
+_MOST_ANNOUNCED = layout.CONSTANTS["FQ_MOST_ANNOUNCED"]
 # Of about a millisecond: tables and priorities change more seldom.
 _CLOCK_SHIFT = 20
 # A tenant without flows at a port for so long makes room for others, if that is needed; and how often it is.
@@ -61,6 +62,7 @@ class TenantMaps:
         self._ports = loaded.map("tenant_ports", layout.fq_tenant_key, layout.fq_tenant_port)
         self.port_tenants = loaded.map("port_tenants", c_uint32, layout.fq_port_tenants)
         self._bucket_ns = bucket_ns
+        self._told: dict[Hashable, dict[bytes, None]] = {}  # the flows with priorities, by who has set them
         self._table: SetTenants | None = None
         # By IP version, the lengths of prefixes, the longest first; and by these and its bits, each tenant.
         self._lengths: dict[int, list[int]] = {}
@@ -99,19 +101,25 @@ class TenantMaps:
         self._table = wanted
         self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
 
-    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
-        """Set or remove the priorities of flows, or all if none is named; the caller writes ``number`` then.
-        Raises :class:`BpfError`.
+    def set_priorities(self, source: Hashable, wanted: Sequence[FlowPriority]) -> None:
+        """Set or remove the priorities of flows, or all that this source has set if none is named; the caller
+        writes ``number`` then. Raises :class:`BpfError`.
         """
+        own = self._told.setdefault(source, {})
         try:
-            if not wanted:
-                _replace(self._announced, layout.fq_flow_key, {})
+            for raw in () if wanted else list(own):
+                self._announced.delete(layout.fq_flow_key.from_buffer_copy(raw))
+                del own[raw]
             for flow, priority in wanted:
                 key = flow_key(flow, directed=True)
+                own.pop(bytes(key), None)
                 if priority is None:
                     self._announced.delete(key)
-                else:
-                    self._announced.set(key, c_uint32(priority))
+                    continue
+                self._announced.set(key, c_uint32(priority))
+                own[bytes(key)] = None
+                if len(own) > _MOST_ANNOUNCED:  # the map has forgotten it
+                    del own[next(iter(own))]
         finally:
             self._look_again()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from ctypes import c_uint32
 from typing import Any
 
@@ -408,10 +408,10 @@ class WindowProgram(FilterProgram):
         finally:
             self._write_config()
 
-    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
+    def set_priorities(self, source: Hashable, wanted: Sequence[FlowPriority]) -> None:
         """As :meth:`fairq_ryu.agent.programs.tenant_maps.TenantMaps.set_priorities`."""
         try:
-            self._tenants.set_priorities(wanted)
+            self._tenants.set_priorities(source, wanted)
         finally:
             self._write_config()
 

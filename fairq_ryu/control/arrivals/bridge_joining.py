@@ -15,7 +15,7 @@ from fairq_ryu.control.sender import Outgoing
 from fairq_ryu.openflow import pipeline
 from fairq_ryu.openflow.pipeline import Datapath
 
-MOST_RULES = 250_000
+MOST_RULES = 1_000_000
 
 
 class _Joining(NamedTuple):

@@ -56,13 +56,16 @@ _SLICE = 0.0005
 
 
 class _Copy(NamedTuple):
-    """A copied segment; ``leaves``: ``port`` is where it has left a bridge, not where it came in."""
+    """A copied segment; ``leaves``: ``port`` is where it has left a bridge, not where it came in.
+    ``foreign``: when it came it was a SYN that did not belong to its connection.
+    """
 
     frame: parse.Frame
     segment: TcpSegment
     port: PortKey
     received: float
     leaves: bool
+    foreign: bool
 
 
 class FlowTracker:
@@ -95,7 +98,8 @@ class FlowTracker:
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src, frame.vlan)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, in_port.dpid, now)
-        self._queue(new_tuple(_Copy, (frame, segment, in_port, now, False)), now)
+        foreign = segment.syn and self._windows.injector.is_foreign(segment)
+        self._queue(new_tuple(_Copy, (frame, segment, in_port, now, False, foreign)), now)
 
     def copied_by_agent(self, link: AgentLink, number: int, data: bytes, now: float) -> None:
         """Queue the copy of a segment that has left the bridge of an agent by a port, unless it is no SYN,
@@ -110,7 +114,8 @@ class FlowTracker:
             self._windows.syn_left(frame, link.dpid)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, link.dpid, now)
-        self._queue(_Copy(frame, segment, port, now, True), now)
+        foreign = segment.syn and self._windows.injector.is_foreign(segment)
+        self._queue(_Copy(frame, segment, port, now, True, foreign), now)
 
     def _syn_seen(self, copy: _Copy) -> None:
         if copy.leaves:
@@ -127,13 +132,12 @@ class FlowTracker:
     def _apply_copy(self, copy: _Copy, now: float) -> None:
         segment, injector = copy.segment, self._windows.injector
         try:
-            was_foreign = segment.syn and injector.is_foreign(segment)
             if copy.leaves:
                 self.apply(self._flows.left(segment, copy.port, now), now, copy.received)
             else:
                 self.apply_segment(copy.frame, segment, copy.port, now, copy.received)
             # It was not believed when it came, and its ports turn out to be used again.
-            if was_foreign and not injector.is_foreign(segment):
+            if copy.foreign and not injector.is_foreign(segment):
                 self._syn_seen(copy)
         except Exception:  # as Ryu does with events: one that fails must not end the worker
             self._log.exception("a copy of a segment is lost")

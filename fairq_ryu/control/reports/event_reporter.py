@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fairq_ryu.control.reports.announcement_outcomes import Assignment, Counted, Outcome, Outcomes
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.fabric.topology.paths import Moved
+from fairq_ryu.far_queue import is_far
 from fairq_ryu.model import Congestion, FlowKey, PortKey, short_dpid
 
 # Limit of deadlines that are watched; of flows beyond, a missed deadline is not reported.
@@ -98,8 +99,10 @@ class EventReporter:
             self._sink(Occurrence(Kind.OTHERS, f"the line before {self._text(key)} {words}", key))
 
     def dropped(self, key: PortKey, packets: int) -> None:
-        """A queue has dropped packets."""
-        self._sink(Occurrence(Kind.LOSS, f"the queue of {self._text(key)} has dropped", key, times=packets))
+        """A queue has dropped packets. That of a far queue is in the switch above."""
+        text = self._text(key)
+        what = f"lost before {text}" if is_far(key.port) else f"the queue of {text} has dropped"
+        self._sink(Occurrence(Kind.LOSS, what, key, times=packets))
 
     def unwatched(self, key: PortKey) -> None:
         """The thresholds of a port are not watched any more: forget its state."""

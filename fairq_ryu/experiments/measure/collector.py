@@ -38,8 +38,7 @@ class _Arriving:
 
 class Collector:
     """Receives flows. Command ``await`` answers when all its flows have arrived, or at ``until_ns``; then it
-    removes them, and resets those that are not complete. After ``grow`` it reads in small pieces as long as a
-    receive buffer is small: for flows that need a window larger than at their beginning.
+    removes them, and resets those that are not complete.
     """
 
     def __init__(self, loop: Loop, port: int) -> None:
@@ -47,17 +46,12 @@ class Collector:
         self._buffer = bytearray(CHUNK)
         self._view = memoryview(self._buffer)
         self._flows: dict[int, _Arriving] = {}
-        self._growing = False
         self._listener = listen(port)
         gc.disable()
         loop.add(self._listener, selectors.EVENT_READ, self._accept)
         answer("ready", port=self._listener.getsockname()[1])
 
     def command(self, order: Json) -> None:
-        if order["cmd"] == "grow":
-            self._growing = True
-            answer("grow")
-            return
         ids: list[int] = order["ids"]
         await_all(self._loop, lambda: not all(self._complete(i) for i in ids), order["until_ns"] / 1e9)
         answer(order["cmd"], clock_ns=time.monotonic_ns(), flows=[self._take(i) for i in ids])
@@ -130,10 +124,11 @@ class Collector:
 
     def _await(self, flow: _Arriving, left: int) -> None:
         """Wake when all missing bytes have arrived, or as many as every buffer holds, because wake-ups of the
-        generator would influence the measurement.
+        generator would influence the measurement. A flow of more than that is read in small pieces as long as
+        its receive buffer is small: it would not grow (traffic/bulk.py).
         """
         most = MAX_LOWAT_BYTES
-        if self._growing and flow.sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) < LARGE_BUFFER:
+        if left > most and flow.sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) < LARGE_BUFFER:
             most = FIRST_READ_BYTES
         flow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, max(1, min(left, most)))
 

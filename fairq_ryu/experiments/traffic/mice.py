@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from fairq_ryu.experiments.measure import tcpinfo
+from fairq_ryu.experiments.traffic.bulk import FIRST_READ_BYTES
 from fairq_ryu.experiments.traffic.generator_control import Json, Loop, answer, listen
 from fairq_ryu.experiments.traffic.payload import pattern
 
@@ -119,8 +120,11 @@ class _Mouse:
         self._await_rest()
 
     def _await_rest(self) -> None:
-        """Wake when all missing bytes have arrived, or as many as every buffer holds."""
-        lowat = max(1, min(self._size - self._got, MAX_LOWAT_BYTES))
+        """Wake when all missing bytes have arrived, or as many as every buffer holds. Of more than that, read
+        small pieces: the receive buffer would not grow (bulk.py).
+        """
+        rest = self._size - self._got
+        lowat = max(1, rest) if rest <= MAX_LOWAT_BYTES else FIRST_READ_BYTES
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, lowat)
 
     def begin(self) -> None:

@@ -26,11 +26,11 @@ class FlowState(StrEnum):
 class SeenFlow(NamedTuple):
     """A switch's record of one direction of a connection.
 
-    ``port``: the port through which its last segment left; ``closed``: FIN or RST has passed (only a new
-    handshake clears this flag); ``idle``: the time since its last segment, seconds; ``bytes``: its payload;
-    ``wscale`` and ``mss``: the options of its sender's SYN (None and 0: not seen); ``rtt``: the connection's
-    round-trip time, seconds (0: not seen); ``rewritten``: the number of its segments whose window was
-    lowered.
+    ``port``: the port through which its last segment left; ``closed``: FIN or RST has passed (a new
+    handshake, or data behind its end, clears this flag); ``idle``: the time since its last segment, seconds;
+    ``bytes``: its payload; ``wscale`` and ``mss``: the options of its sender's SYN (None and 0: not seen);
+    ``rtt``: the connection's round-trip time, seconds (0: not seen); ``rewritten``: the number of its
+    segments whose window was lowered.
     """
 
     key: FlowKey

@@ -134,7 +134,7 @@ def _revive(entries: Entries, connection: Connection, record: SeenFlow, now: flo
 
 def _reports_end(direction: Direction, record: SeenFlow, now: float) -> bool:
     """Whether a record validly reports the end of a direction. A closed flag soon after the direction was
-    revived comes from the reset, and that switch will never clear it.
+    revived comes from the reset, and that switch may never clear it.
     """
     dpid, just_revived = record.port.dpid, now - direction.revived_at <= GRACE
     if not record.closed:
@@ -159,10 +159,10 @@ def _end(entries: Entries, connection: Connection, record: SeenFlow, now: float)
     """Handle a record that reports the end of a direction that is open by the copies.
 
     The receiver's switch decides, because every handshake and every FIN passes it. The flags of other
-    switches may be wrong: only a handshake clears the flag, so the flag of an earlier connection with the
-    same ports remains on a path to which this connection was moved later; and a switch to which a connection
-    was moved after its FIN has no flag. If the receiver's switch is not known or sends no records, all
-    switches that count the direction must agree.
+    switches may be wrong: only a handshake, or data behind the end, clears the flag, so the flag of an
+    earlier connection with the same ports remains on a path to which this connection was moved later; and a
+    switch to which a connection was moved after its FIN has no flag. If the receiver's switch is not known or
+    sends no records, all switches that count the direction must agree.
 
     Shortly after a handshake the records may still be those of the earlier connection; during the handshake
     there are none of the new one.

@@ -55,8 +55,8 @@ class Tenants:
             "",
             "",
             "Priorities of flows within their tenant by the TCP port of either side: pairs PORT:PRIORITY, "
-            "separated by spaces. 100 is usual; a flow of 200 has twice the window. Set it where some "
-            "services of a tenant matter more.",
+            "separated by spaces. 100 is usual; of what its tenant has beyond a segment for each flow, one "
+            "of 200 gets twice as much. Set it where some services of a tenant matter more.",
             grammar=partial(read_priorities, "ports", most=65535),
         ),
         Setting(

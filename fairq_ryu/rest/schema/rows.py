@@ -356,13 +356,13 @@ class TenantPortRow(Row):
 
 
 class TenantRow(Row):
-    """A tenant; its numbers are sums over the ports."""
+    """A tenant; its numbers are sums over the ports and far queues: a flow counts at each that it passes."""
 
     name: str = described("name; `others`: all hosts that have no tenant")
     hosts: list[str] = described("networks of the tenant")
     weight: Annotated[int, Field(ge=1)] = described("its weight")
-    flows: Count = described("number of flows of the tenant that use their windows, or are new")
-    goodput_bps: Count = described("acknowledged payload in the last second or so", "bit/s")
-    bytes: Count = described("payload that was acknowledged since the agents began", "bytes")
+    flows: Count = described("flows that use their windows, or are new, of all ports: one counts at each")
+    goodput_bps: Count = described("payload acknowledged in the last second or so, of all ports", "bit/s")
+    bytes: Count = described("payload acknowledged since the agents began, of all ports", "bytes")
     floor_broken: Count = described("ACKs at which the least windows broke the share")
     ports: list[TenantPortRow] = described("ports where it has sent")

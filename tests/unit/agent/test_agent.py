@@ -21,6 +21,10 @@ def test_names_of_bridges(texts):
     assert parse_bridges(texts) == ("br-int", "br-ex")
 
 
+def test_a_name_as_systemd_writes_it():
+    assert parse_bridges([r"br\x2bex:br-int"]) == ("br+ex", "br-int")
+
+
 @pytest.mark.parametrize(
     ("texts", "words"),
     [(["s1:s2", "s1"], "s1 is named twice"), (["s1:"], "no name"), ([""], "no name"), (["::"], "no name")],

@@ -53,6 +53,23 @@ def test_a_connection_attempt_that_fails_while_the_agent_ends(monkeypatch, outco
         assert asyncio.run(main()), f"{turns} turns of the loop after the answer"
 
 
+@pytest.mark.parametrize("host", ["10.0..5", "x" * 64])
+def test_an_address_that_no_host_can_have_is_tried_like_any_other(monkeypatch, caplog, host):
+    """The other controllers of the agent are well."""
+    monkeypatch.setattr(controller_connection, "_FIRST_RETRY", 0.0)
+
+    async def main():
+        connection = ControllerConnection(parse_target(f"tcp:{host}:6653"), None, None, lambda: None)
+        task = asyncio.create_task(connection.run())
+        while "cannot be reached" not in caplog.text and not task.done():
+            await asyncio.sleep(0.001)
+        assert not task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+
+
 def test_a_fault_of_the_agent_ends_one_connection_and_not_the_agent(monkeypatch, caplog):
     """It connects again."""
     monkeypatch.setattr(controller_connection, "_FIRST_RETRY", 0.0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from fairq_ryu.agent import libbpf
+from fairq_ryu.agent.libbpf import BpfError, BpfObject
 
 OBJECT = 1
 NEXT = {None: 10, 10: 11, 11: None}
@@ -29,3 +31,13 @@ def test_an_object_is_walked_in_either_order_of_arguments(what: str, newer: bool
     while at := libbpf._next(lib, what, OBJECT, at):
         found.append(at)
     assert found == [10, 11]
+
+
+def test_an_object_of_another_version_is_not_loaded_beside_what_runs(tmp_path: Path) -> None:
+    """An upgrade has replaced the file: its programs would share the maps of those that run."""
+    path = tmp_path / "turns.bpf.o"
+    path.write_bytes(b"one")
+    libbpf.remember_objects([path])
+    path.write_bytes(b"other")
+    with pytest.raises(BpfError, match=r"turns.bpf.o is another one since the agent began: start it again"):
+        BpfObject(None, path, {})

@@ -152,7 +152,15 @@ def test_no_such_bridge(bridge, name):
     assert bridge.done == ["list-br"]
 
 
-def test_nothing_is_changed_while_a_controller_is_connected(bridge):
+def test_a_controller_that_has_just_ended_is_waited_for(bridge, monkeypatch):
+    """Open vSwitch writes down every five seconds who is connected."""
+    bridge.connected = "true"
+    monkeypatch.setattr(release.time, "sleep", lambda _: setattr(bridge, "connected", "false"))
+    assert release.main("s1") == 0
+
+
+def test_nothing_is_changed_while_a_controller_is_connected(bridge, monkeypatch):
+    monkeypatch.setattr(release, "_NOTICED", 0.0)
     bridge.connected = "true"
     with pytest.raises(UserError, match="would install its rules again") as refused:
         release.main("s1")

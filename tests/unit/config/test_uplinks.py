@@ -70,7 +70,7 @@ def test_a_port_is_behind_one_uplink(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="are both enp131f0np0@far"):
         load(tmp_path, section(RATE, "ports = br1/enp131s0f0np0, br1/enp131s1f0np0"))
     with pytest.raises(UserError, match="are both eth0@far"):
-        load(tmp_path, section(RATE, "ports = 00000000000000af/eth0, AF/eth0"))
+        load(tmp_path, section(RATE, "ports = 00000000000000af/eth0, 00000000000000AF/eth0"))
 
 
 @pytest.mark.parametrize("name", ["uplink", "uplinks", "uplink rack1", "Uplink.rack1"])

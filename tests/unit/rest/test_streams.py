@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -23,9 +24,31 @@ def test_a_frame_has_one_line_of_data():
     stream = hub.events(None, None, {}).stream
     hub.add(Occurrence(Kind.POLICY, "two\nlines", PortKey(1, 2)))
     frame = take(stream, 2)[1]
-    assert frame.startswith("event: policy\nid: 1\ndata: {") and frame.endswith("}\n\n")
+    assert re.match(r"event: policy\nid: 1@[0-9a-f]+\ndata: {", frame) and frame.endswith("}\n\n")
     assert frame.count("\n") == 4
     assert json.loads(frame.split("data: ")[1])["message"] == "two\nlines"
+
+
+def test_numbers_of_an_earlier_controller_ask_for_everything():
+    hub, earlier = Streams(), Streams()
+    for number in range(3):
+        for each in (hub, earlier):
+            each.add(Occurrence(Kind.LOSS, "x", PortKey(1, number)))
+    frame = take(earlier.events(0, None, {}).stream, 2)[1]
+    (known,) = re.findall(r"^id: (.+)$", frame, re.MULTILINE)
+    assert (earlier.known(known), hub.known(known)) == (1, 0)
+    assert [hub.known(each) for each in ("", "7", "x@y", f"{'9' * 30}@1")] == [None] * 4
+    assert [hub.after(each) for each in (2, 3, 4)] == [2, 3, 0]
+
+
+def test_a_clock_that_is_set_moves_the_times_of_events(monkeypatch):
+    hub = Streams()
+    hub.add(Occurrence(Kind.POLICY, "x"))
+    (event,) = hub.history.since()
+    before, now = hub.row(event)["time"], streams.time.time
+    monkeypatch.setattr(streams.time, "time", lambda: now() + 3600)
+    assert abs(hub.row(event)["time"] - before - 3600) < 1
+    assert abs(hub.now() - now() - 3600) < 1
 
 
 def test_a_reader_that_does_not_keep_up_is_ended():

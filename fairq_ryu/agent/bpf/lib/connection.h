@@ -66,6 +66,9 @@ static __always_inline void remember_syn(const struct segment *s, struct fq_dir 
 	if (!again || (__s32)(next - d->seq_next) > 0)
 		d->seq_next = next;
 	d->mss = s->mss;
+	/* Flooded, it leaves by ports that do not lead to its receiver, too. */
+	if (!(again && copy) || s->port_mss > d->port_mss)
+		d->port_mss = s->port_mss;
 	d->wscale = s->wscale;
 	d->own_scale = s->own_scale;
 	d->flags = (d->flags & ~(FQ_WS | FQ_TS_OFFERED | FQ_SIGNED)) | FQ_SYN_SEEN | s->offers;
@@ -168,6 +171,7 @@ static __always_inline void take_back_reset(struct fq_dir *own, struct fq_dir *p
 {
 	clear_flags(own, FQ_RST | FQ_RESETS);
 	clear_flags(peer, FQ_RST | FQ_RESETS);
+	set_flags(own, FQ_GOES_ON);
 }
 
 /*
@@ -197,11 +201,14 @@ __noinline int follow(const struct segment *s, struct fq_dir *own, struct fq_dir
 	}
 	if (ahead > 0) {
 		/* It has gone on: what seemed to be its FIN, or its RST, was not believed. */
-		if (flags & FQ_FIN)
+		if (flags & FQ_FIN) {
 			clear_flags(own, FQ_FIN);
+			set_flags(own, FQ_GOES_ON);
+		}
 		if (flags & FQ_RESETS)
 			take_back_reset(own, peer);
-		if (s->fin && flags & FQ_SEQ && (__s32)(s->seq - (end - ahead)) <= 0) {
+		if (s->fin && (flags & (FQ_SEQ | FQ_GOES_ON)) == FQ_SEQ &&
+		    (__s32)(s->seq - (end - ahead)) <= 0) {
 			set_flags(own, FQ_FIN);
 			uncount(own, s->epoch);
 		}

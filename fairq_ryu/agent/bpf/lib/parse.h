@@ -53,6 +53,7 @@ struct segment {
 	__u32 tsecr;
 	__u16 window; /* host byte order, as on the wire */
 	__u16 mss;    /* in a SYN; 0: no option */
+	__u16 port_mss; /* in a SYN: as in fq_dir */
 	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED, FQ_SIGNED */
 	__u8 wscale;  /* in a SYN */
 	__u8 dir;     /* 0: from lo to hi */

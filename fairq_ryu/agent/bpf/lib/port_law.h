@@ -51,7 +51,7 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 			continue;
 		/* Anybody can send a SYN: its MSS counts when it has been answered. */
 		if (step >= FQ_OPENING_SYN_ACK)
-			law_segment(state, d->mss, other->mss, now);
+			law_segment(state, carried_mss(d), carried_mss(other), now);
 		old = d->flags >> shift & (FQ_BEGUN | FQ_UNPROVEN);
 		flags = law_opening(&law->law, state, step, old, queue_backlog(place->ifindex, now),
 				    now);
@@ -141,7 +141,7 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 		if (place->granted && !place->by_receiver && !ended)
 			law_limited(state, flight, place->granted, handshake_rtt(own, peer),
 				    s->now);
-		law_segment(state, own->mss, peer->mss, s->now);
+		law_segment(state, carried_mss(own), carried_mss(peer), s->now);
 	}
 	if (law->law.flags & FQ_LAW_TENANTS && !s->of_nobody) {
 		n = tenant_window_at(slot);

@@ -193,7 +193,7 @@ __noinline int match_rival(struct __sk_buff *skb, struct segment *s, struct fq_d
 		rival->last_ns = s->now;
 	set_place(&rival->out, skb->ifindex);
 	if (s->rst) {
-		set_flags(rival, FQ_RST);
+		set_flags(rival, FQ_RST | FQ_RESETS);
 		set_flags(rival_peer, FQ_RST);
 		return 0;
 	}

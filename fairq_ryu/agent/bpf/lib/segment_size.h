@@ -36,11 +36,10 @@ static __always_inline __u32 common_mss(const struct segment *s, const struct fq
 }
 
 /*
- * The MSS in a SYN or SYN-ACK is no larger than what the port by which that leaves can carry: its receiver cannot answer
- * with larger segments. So a host that makes up an MSS makes no minimum window larger. Not inlined: the stack of its
- * caller is full.
+ * The largest segment that the port carries by which a SYN or SYN-ACK leaves: its receiver has no larger frames. Not
+ * inlined: the stack of its caller is full.
  */
-__noinline int bound_mss(struct __sk_buff *skb, struct segment *s)
+__noinline int note_port_mss(struct __sk_buff *skb, struct segment *s)
 {
 	__u32 mtu = 0, headers;
 
@@ -48,9 +47,14 @@ __noinline int bound_mss(struct __sk_buff *skb, struct segment *s)
 		return 0;
 	headers = sizeof(struct tcphdr) +
 		  (s->key.family == 4 ? sizeof(struct iphdr) : sizeof(struct ipv6hdr));
-	if (mtu > headers && s->mss > mtu - headers)
-		s->mss = mtu - headers;
+	s->port_mss = mtu > headers ? (mtu - headers < 0xFFFF ? mtu - headers : 0xFFFF) : 0;
 	return 0;
+}
+
+/* The MSS that a direction has announced, as far as it counts for others: anybody can make one up. */
+static __always_inline __u32 carried_mss(const struct fq_dir *d)
+{
+	return d->port_mss && d->port_mss < d->mss ? d->port_mss : d->mss;
 }
 
 /* Nothing of its connection is changed. */

@@ -224,7 +224,7 @@ CC_INLINE void ctrl_sends(struct fq_cc_group *group, struct ctrl_flow *flow, __u
  * cannot be paced.
  */
 CC_INLINE __u32 ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
-			      __u32 threshold, __u32 una, __u32 rtt_us, __u64 now)
+			      __u32 threshold, __u32 una, __u32 next, __u32 rtt_us, __u64 now)
 {
 	__u32 told;
 
@@ -244,8 +244,9 @@ CC_INLINE __u32 ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow,
 	group->opened++;
 	ctrl_seen(group, flow, 0, cwnd, rtt_us, now);
 	flow->told = told = ctrl_told(group, flow);
-	ctrl_seen(group, flow, CTRL_INITIAL, cwnd, rtt_us, now);
-	flow->fresh = 1;
+	flow->fresh = una == next;
+	if (flow->fresh)
+		ctrl_seen(group, flow, CTRL_INITIAL, cwnd, rtt_us, now);
 	if (told <= cwnd)
 		return told;
 	flow->paced = rtt_us != 0;

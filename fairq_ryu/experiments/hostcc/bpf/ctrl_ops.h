@@ -108,7 +108,8 @@ static __always_inline struct ctrl_group *ctrl_join(struct sock *sk, __u64 now)
 	struct fq_cc_group_key key;
 	struct fq_cc_member *member = ctrl_member(common);
 	struct ctrl_group *found;
-	__u32 cwnd = tp->snd_cwnd, threshold = tp->snd_ssthresh, una = tp->snd_una;
+	__u32 cwnd = tp->snd_cwnd, threshold = tp->snd_ssthresh;
+	__u32 una = tp->snd_una, next = tp->snd_nxt;
 	__u32 rtt_us = tp->srtt_us >> 3, mss = tp->mss_cache;
 	__u64 pace;
 
@@ -127,7 +128,7 @@ static __always_inline struct ctrl_group *ctrl_join(struct sock *sk, __u64 now)
 	if (!found)
 		return NULL;
 	bpf_spin_lock(&found->lock);
-	cwnd = ctrl_register(&found->group, flow, cwnd, threshold, una, rtt_us, now);
+	cwnd = ctrl_register(&found->group, flow, cwnd, threshold, una, next, rtt_us, now);
 	threshold = ctrl_told_threshold(&found->group, cwnd);
 	pace = ctrl_pace(&found->group, mss, rtt_us);
 	bpf_spin_unlock(&found->lock);

@@ -52,9 +52,9 @@ __u32 cc_host_cubic_time(__u32 segments)
 }
 
 __u32 cc_host_ctrl_register(struct fq_cc_group *group, struct ctrl_flow *flow, __u32 cwnd,
-			    __u32 threshold, __u32 una, __u32 rtt_us, __u64 now)
+			    __u32 threshold, __u32 una, __u32 next, __u32 rtt_us, __u64 now)
 {
-	return ctrl_register(group, flow, cwnd, threshold, una, rtt_us, now);
+	return ctrl_register(group, flow, cwnd, threshold, una, next, rtt_us, now);
 }
 
 __u32 cc_host_ctrl_leave(struct fq_cc_group *group, struct ctrl_flow *flow)

@@ -37,7 +37,6 @@ class EmpiricalMeasurement(Measurement[EmpiricalScenario]):
         self._source = testbed.local_worker("scheduled")
         self._source.receive("ready", START_S)
         self._collector, port = self.start_worker(self._receiver, "collector")
-        self._collector.ask("grow")
         self._to = {"address": testbed.host(self._receiver).IP(), "port": port}
         self._pids = [testbed.host(name).pid for name in self._senders]
 

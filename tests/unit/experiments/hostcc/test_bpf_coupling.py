@@ -58,9 +58,11 @@ class Group:
     def set_window(self, segments: int) -> None:
         self.state.window = self.state.threshold = segments * ONE
 
-    def flow(self, priority: int = 100, cwnd: int = 10, rtt_us: int = RTT_US) -> Flow:
-        flow = Flow(host_controls.ctrl_flow(priority=priority), cwnd)
-        flow.cwnd = self.call("register", flow.state, cwnd, INFINITE, flow.una, rtt_us, self.now)
+    def flow(self, priority: int = 100, cwnd: int = 10, rtt_us: int = RTT_US, sent: int = 0) -> Flow:
+        """A flow that registers; ``sent``: it has so much under way already."""
+        flow = Flow(host_controls.ctrl_flow(priority=priority), cwnd, next=sent)
+        numbers = flow.una, flow.next
+        flow.cwnd = self.call("register", flow.state, cwnd, INFINITE, *numbers, rtt_us, self.now)
         return flow
 
     def sends(self, flow: Flow) -> int:
@@ -315,6 +317,15 @@ def test_who_has_sent_nothing_yet_takes_little(group: Group) -> None:
     assert abs(group.sends(idle) - group.window / 2) <= 1
     group.ack(busy)
     assert abs(busy.cwnd - group.window / 2) <= 1
+
+
+def test_who_registers_late_has_its_share_at_once(group: Group) -> None:
+    """The kernel has left out its beginning, or its group was removed."""
+    busy = group.flow()
+    group.set_window(100)
+    group.told(busy)
+    late = group.flow(cwnd=40, sent=40)
+    assert late.cwnd == 50 and group.call("window", late.state, late.cwnd, 10) == 50
 
 
 def test_a_flow_of_small_messages_keeps_an_initial_window(group: Group) -> None:

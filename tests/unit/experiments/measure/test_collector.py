@@ -37,11 +37,10 @@ def lowat(made, left, buffer):
 def test_it_wakes_for_what_is_missing_or_for_what_every_buffer_holds(made):
     assert lowat(made, 0, 100_000) == 1
     assert lowat(made, 5000, 100_000) == 5000
-    assert lowat(made, 10**6, 100_000) == MAX_LOWAT_BYTES
+    assert lowat(made, MAX_LOWAT_BYTES, 100_000) == MAX_LOWAT_BYTES
 
 
 def test_buffers_that_are_small_can_grow(made, monkeypatch):
-    made.command({"cmd": "grow"})
     monkeypatch.setattr(collector, "LARGE_BUFFER", 200_000)
     assert lowat(made, 10**6, 100_000) == FIRST_READ_BYTES < MAX_LOWAT_BYTES < LARGE_BUFFER
     assert lowat(made, 10**6, 200_000) == MAX_LOWAT_BYTES

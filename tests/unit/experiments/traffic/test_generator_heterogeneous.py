@@ -192,7 +192,6 @@ def test_scheduled_flows_start_when_they_are_due_whether_or_not_others_have_ende
     """The first cannot end, because nobody reads it."""
     source, _none = start("scheduled")
     collector, port = start("collector")
-    collector.ask("grow")
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         at_ns = soon(0.1)
         ports, dues = (deaf.getsockname()[1], port, port, port), (0, 0.05, 0.1, 600)
