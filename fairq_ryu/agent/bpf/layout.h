@@ -111,7 +111,8 @@
 #define FQ_FAR_FLAGS  4
 #define FQ_TOLD       262144 /* its handshake was not seen, and its segments tell the scale */
 #define FQ_RESETS     524288 /* the RST was its own */
-#define FQ_GOES_ON    1048576 /* it has gone on after an end: only what its receiver acknowledges ends it */
+#define FQ_GOES_ON \
+	1048576 /* it has gone on after an end: only what its receiver acknowledges ends it */
 
 /* How a host's shim tells the scale in segments (told_scale.h): docs/shim.md. 0: not at all. */
 #define FQ_TELL_RESERVED  1 /* in the four reserved bits */

@@ -51,14 +51,14 @@ struct segment {
 	__u32 flight; /* of the other direction, before this segment: bytes that it had under way */
 	__u32 tsval;
 	__u32 tsecr;
-	__u16 window; /* host byte order, as on the wire */
-	__u16 mss;    /* in a SYN; 0: no option */
+	__u16 window;   /* host byte order, as on the wire */
+	__u16 mss;      /* in a SYN; 0: no option */
 	__u16 port_mss; /* in a SYN: as in fq_dir */
-	__u16 offers; /* in a SYN: FQ_WS, FQ_TS_OFFERED, FQ_SIGNED */
-	__u8 wscale;  /* in a SYN */
-	__u8 dir;     /* 0: from lo to hi */
-	__u8 option;  /* the place of the next option, while they are read */
-	__u8 ecn;     /* TCP_ECE, TCP_CWR, TCP_AE */
+	__u16 offers;   /* in a SYN: FQ_WS, FQ_TS_OFFERED, FQ_SIGNED */
+	__u8 wscale;    /* in a SYN */
+	__u8 dir;       /* 0: from lo to hi */
+	__u8 option;    /* the place of the next option, while they are read */
+	__u8 ecn;       /* TCP_ECE, TCP_CWR, TCP_AE */
 	__u8 dscp;
 	__u8 reserved; /* the four bits behind the length of the header; the lowest of them is AE */
 	union {
