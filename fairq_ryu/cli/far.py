@@ -29,9 +29,12 @@ def show_all(url: str, json_output: bool = False) -> int:
         print(json.dumps({**answer, "ports": rows}))
         return 0
     out = columns.console()
-    out.print(show_tables.table("far", {**answer, "ports": rows}, url))
     if not rows:
+        none = "no far queues: add one with fairq far add, or in section [far_queues] of the agents"
+        for line in (none, *show_tables.unanswered(answer)):
+            out.print(Text(plain(line)))
         return 0
+    out.print(show_tables.table("ports", {**answer, "ports": rows}, url))
     answer = client.ask(url, "GET", "/v1/far-queues", usage=_USAGE)
     try:
         lines = [_described(each) for each in answer["far_queues"]]

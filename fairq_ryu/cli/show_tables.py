@@ -231,12 +231,6 @@ def _tenants_table(answer: Answer) -> RenderableType:
     return plain_table(columns, cells)
 
 
-def _far_table(answer: Answer) -> RenderableType:
-    if not answer["ports"]:
-        return Text("no far queues: add one with fairq far add, or in section [far_queues] of the agents")
-    return ports_table(answer)
-
-
 def _switches_table(answer: Answer) -> RenderableType:
     rows = answer["switches"]
     if not rows:
@@ -271,18 +265,19 @@ _TABLES: Mapping[str, Callable[[Answer], RenderableType]] = {
     "hosts": _other_table("hosts", "no hosts: none has sent anything yet"),
     "links": _other_table("links", "no links between switches"),
     "tenants": _tenants_table,
-    "far": _far_table,
 }
+
+
+def unanswered(answer: Answer) -> list[str]:
+    """Of several controllers that share the fabric, those that have not answered, a line each."""
+    return [f"{row['controller']} has not answered: {row['reason']}" for row in answer.get("missing") or ()]
 
 
 def table(kind: str, answer: Answer, url: str) -> RenderableType:
     """An answer as a table. Raises :class:`UserError` if a field is missing or has a wrong type."""
     try:
         made = _TABLES[kind](answer)
-        # Of several controllers that share the fabric.
-        lost = [
-            f"{row['controller']} has not answered: {row['reason']}" for row in answer.get("missing") or ()
-        ]
+        lost = unanswered(answer)
         return Group(made, *(Text(plain(each)) for each in lost)) if lost else made
     except KeyError as error:
         raise client.not_the_controller(url, f"{kind} without {error}") from None

@@ -139,7 +139,7 @@ INNER_PACKAGES: dict[str, set[str]] = {
         | ours("channel", "openflow", "packet", "policies")
         | control("reports", "sender")
     ),
-    "fairq_ryu/control/reports": {MODEL, "ryu"} | ours("fabric", "openflow") | control("sender"),
+    "fairq_ryu/control/reports": {MODEL, FAR_QUEUE, "ryu"} | ours("fabric", "openflow") | control("sender"),
     "fairq_ryu/fabric/flows": {MODEL},
     "fairq_ryu/fabric/deadlines": {MODEL},
     "fairq_ryu/fabric/topology": {MODEL, PORT_SETTINGS, "networkx"},
