@@ -305,7 +305,7 @@ class BpfObject:
             )
         if _remembered.get(path) not in (None, _digest(path)):
             raise BpfError(
-                f"the eBPF object {path.name} is another one since the agent began: start it again"
+                f"the eBPF object {path.name} has changed since the agent began: start the agent again"
             )
         self._lib, self._path = lib, path
         self._links: list[int] = []

@@ -103,7 +103,7 @@ class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
         """What the tenants have at a port."""
 
     def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
-        """Set or remove the priorities of flows within their tenants; none: remove all."""
+        """Set or remove the priorities of flows within their tenants; none: remove all that were set here."""
 
     def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
         """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it

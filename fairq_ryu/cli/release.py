@@ -63,11 +63,9 @@ def main(bridge: str) -> int:
 
 def _is_gone(target: str) -> bool:
     """Whether a controller is not connected. Open vSwitch writes its end down every five seconds only."""
+    question = "--bare", "--columns=is_connected", "find", "Controller", f'target="{target}"'
     until = time.monotonic() + _NOTICED
-    while (
-        "true"
-        in _vsctl("--bare", "--columns=is_connected", "find", "Controller", f'target="{target}"').split()
-    ):
+    while "true" in _vsctl(*question).split():
         if time.monotonic() > until:
             return False
         time.sleep(0.5)

@@ -109,10 +109,9 @@
 #define FQ_SIGNED     32768 /* its segments are signed (TCP-MD5, TCP-AO): whoever alters one loses it */
 /* FQ_BEGUN and FQ_UNPROVEN of the law of its far queue are so many bits above those of its port. */
 #define FQ_FAR_FLAGS  4
-#define FQ_TOLD       262144 /* its handshake was not seen, and its segments tell the scale */
-#define FQ_RESETS     524288 /* the RST was its own */
-#define FQ_GOES_ON \
-	1048576 /* it has gone on after an end: only what its receiver acknowledges ends it */
+#define FQ_TOLD       262144  /* its handshake was not seen, and its segments tell the scale */
+#define FQ_RESETS     524288  /* the RST was its own */
+#define FQ_GOES_ON    1048576 /* it went on after an end: only an acknowledged FIN ends it now */
 
 /* How a host's shim tells the scale in segments (told_scale.h): docs/shim.md. 0: not at all. */
 #define FQ_TELL_RESERVED  1 /* in the four reserved bits */
@@ -469,9 +468,9 @@ struct fq_tenant_port {
 	__u64 shares[FQ_BUCKETS];
 	__u64 young[FQ_BUCKETS];
 	__u64 quiet[FQ_BUCKETS];
-	__u64 acks;  /* that met a share of this tenant */
-	__u64 bytes; /* payload that these ACKs have acknowledged */
-	__u64 floored; /* of these, ACKs at which one segment, of each flow or of this one, was more than the share */
+	__u64 acks;    /* that met a share of this tenant */
+	__u64 bytes;   /* payload that these ACKs have acknowledged */
+	__u64 floored; /* of these, ACKs at which one segment for each flow was more than the share */
 	__u64 under_way; /* of late: bytes of flows that use their windows, times how long each was under way, ns >> 10 */
 	__u64 moved;     /* ... and how many these bytes are */
 	__u64 halved_ns; /* when both were halved last */

@@ -226,7 +226,7 @@ class AgentLink:
         return [flow_priorities.set_priorities(self.datapath, part) for part in parts]
 
     def forget_priorities(self) -> list[Message]:
-        """No flow has a priority of its own any more."""
+        """No flow has a priority any more that was set through this bridge."""
         return [flow_priorities.set_priorities(self.datapath, ())]
 
     # Segments that the agent sends by itself

@@ -39,5 +39,7 @@ def test_an_object_of_another_version_is_not_loaded_beside_what_runs(tmp_path: P
     path.write_bytes(b"one")
     libbpf.remember_objects([path])
     path.write_bytes(b"other")
-    with pytest.raises(BpfError, match=r"turns.bpf.o is another one since the agent began: start it again"):
+    with pytest.raises(
+        BpfError, match=r"turns.bpf.o has changed since the agent began: start the agent again"
+    ):
         BpfObject(None, path, {})
