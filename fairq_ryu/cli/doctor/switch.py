@@ -31,7 +31,7 @@ def check_ovs() -> list[Check]:
     )
     daemon = commands.run(["ovs-appctl", "--timeout=5", "-t", "ovs-vswitchd", "version"])
     if database.code != 0:
-        if "ermission denied" in database.text:
+        if "ermission denied" in database.last_line:
             start = commands.as_root()
         checks.append(
             Check("Open vSwitch runs", "fail", f"its database does not answer: {database.last_line}", start)

@@ -35,7 +35,8 @@ def check_tool(name: str, command: Sequence[str], package: str, needed: bool, us
             name, "fail" if needed else "warn", output.last_line, commands.install(f"--reinstall {package}")
         )
     # The line with the version, without the address that some builds print after it.
-    line = next((line for line in output.text.splitlines() if re.search(r"\d", line)), output.first_line)
+    lines = (output.text + output.errors).splitlines()
+    line = next((line for line in lines if re.search(r"\d", line)), output.first_line)
     return Check(name, "ok", re.sub(r"\s*\(https?:[^)]*\)", "", line).strip())
 
 

@@ -251,7 +251,7 @@ def test_no_commands_are_offered_for_a_port_that_bypasses_the_kernel() -> None:
 
 
 def test_the_records_of_open_vswitch(monkeypatch: pytest.MonkeyPatch):
-    answer = lambda words: Output(0, json.dumps(ANSWERS[words[-1]]))  # noqa: E731
+    answer = lambda words: Output(0, json.dumps(ANSWERS[words[-1]]), "a warning of the tool\n")  # noqa: E731
     monkeypatch.setattr(port_report.commands, "run", answer)
     bond = QosRecord("bond0", "linux-htb")
     assert read_qos() == {"p1": QosRecord("p1"), "m1": bond, "m2": bond}
