@@ -107,7 +107,8 @@ class Database:
         self._running: tuple[_Waiting, Any] | None = None
         self._requests: dict[tuple[str, str], str | None] = {}
         self._connected = False
-        self._lost_at: float | None = time.monotonic()
+        self._begun = time.monotonic()
+        self._tell_connected = True  # at the first connection, and after a loss that was logged
         self._warned_at: dict[str, float] = {}
         self._seen: tuple[Any, ...] = ()
         self._seen_at = 0.0
@@ -171,13 +172,12 @@ class Database:
             self._idl._session.is_connected()
         )
         if self._connected:
-            if self._lost_at is not None:
+            if self._tell_connected:
                 self._log.info("cluster: connected to the database at %s", self._remote)
-            self._lost_at = None
+            self._tell_connected = False
         elif before:
-            logged = self._warn(now, "the database at %s is lost; trying again", self._remote)
-            self._lost_at = now if logged else None
-        elif not self.filled and self._lost_at is not None and now - self._lost_at > _SILENT:
+            self._tell_connected = self._warn(now, "the database at %s is lost; trying again", self._remote)
+        elif not self.filled and now - self._begun > _SILENT:
             self._warn(now, "the database at %s does not answer; no bridge is governed", self._remote)
         return self._connected and not before
 

@@ -98,7 +98,7 @@ class FlowTracker:
             self._fabric.hosts.address_seen(frame.src, in_port, segment.key.src, frame.vlan)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, in_port.dpid, now)
-        foreign = segment.syn and self._windows.injector.is_foreign(segment)
+        foreign = self._flows.is_foreign(segment)
         self._queue(new_tuple(_Copy, (frame, segment, in_port, now, False, foreign)), now)
 
     def copied_by_agent(self, link: AgentLink, number: int, data: bytes, now: float) -> None:
@@ -114,7 +114,7 @@ class FlowTracker:
             self._windows.syn_left(frame, link.dpid)
             if not segment.ack:
                 self._windows.syn_copied(segment.key, link.dpid, now)
-        foreign = segment.syn and self._windows.injector.is_foreign(segment)
+        foreign = self._flows.is_foreign(segment)
         self._queue(_Copy(frame, segment, port, now, True, foreign), now)
 
     def _syn_seen(self, copy: _Copy) -> None:
@@ -130,14 +130,14 @@ class FlowTracker:
             self._apply_copy(self._copies.popleft(), now)
 
     def _apply_copy(self, copy: _Copy, now: float) -> None:
-        segment, injector = copy.segment, self._windows.injector
+        segment = copy.segment
         try:
             if copy.leaves:
                 self.apply(self._flows.left(segment, copy.port, now), now, copy.received)
             else:
                 self.apply_segment(copy.frame, segment, copy.port, now, copy.received)
             # It was not believed when it came, and its ports turn out to be used again.
-            if copy.foreign and not injector.is_foreign(segment):
+            if copy.foreign and not self._flows.is_foreign(segment):
                 self._syn_seen(copy)
         except Exception:  # as Ryu does with events: one that fails must not end the worker
             self._log.exception("a copy of a segment is lost")

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
-from fairq_ryu.fabric.flows.table import FlowState, FlowTable
+from fairq_ryu.fabric.flows.table import FlowTable
 from fairq_ryu.model import FlowKey, PortKey, SegmentState, TcpSegment
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet import parse, tags, tcp_build
@@ -34,15 +34,6 @@ class SegmentInjector:
         # Of a direction that leaves a switch, by dpid: switches may change the tags of frames.
         self._leaving: dict[FlowKey, dict[int, tcp_build.Addressing]] = {}
         self.counts: Counter[str] = Counter()
-
-    def is_foreign(self, syn: TcpSegment) -> bool:
-        """Whether a SYN or SYN-ACK is not one of the connection that the flow table has as open: anybody may
-        have sent it.
-        """
-        connection = self._flows.get(syn.key)
-        if connection is None or connection.state in (FlowState.SYN_SEEN, FlowState.CLOSED):
-            return False
-        return connection.directions[syn.key].isn not in (None, syn.seq)
 
     def learn(self, frame: parse.Frame) -> None:
         """Learn the link-layer addresses of a connection from the frame of its SYN."""

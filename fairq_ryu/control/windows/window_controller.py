@@ -63,7 +63,7 @@ class WindowController:
         log: logging.Logger,
         reporter: EventReporter | None = None,
     ) -> None:
-        self._fabric = fabric
+        self._fabric, self._flows = fabric, flows
         self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
         self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
         self.lease = int(config.number("fairq_ryu", "lease"))
@@ -251,14 +251,14 @@ class WindowController:
 
     def syn_seen(self, frame: parse.Frame) -> None:
         """The controller has received a SYN, copied or held: a new connection begins."""
-        if frame.tcp is not None and not self.injector.is_foreign(frame.tcp):
+        if frame.tcp is not None and not self._flows.is_foreign(frame.tcp):
             self.injector.learn(frame)
             self.recovery.forget_connection(frame.tcp.key)
 
     def syn_left(self, frame: parse.Frame, dpid: int) -> None:
         """An agent has copied a SYN where it has left its bridge."""
-        if frame.tcp is not None and not self.injector.is_foreign(frame.tcp):
-            self.syn_seen(frame)
+        self.syn_seen(frame)
+        if frame.tcp is not None and not self._flows.is_foreign(frame.tcp):
             self.injector.learn_at(dpid, frame)
 
     # Laws that run in the switches

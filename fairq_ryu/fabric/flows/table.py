@@ -121,6 +121,15 @@ class FlowTable(SwitchReports):
 
     # Copies of segments
 
+    def is_foreign(self, segment: TcpSegment) -> bool:
+        """Whether this is a SYN or SYN-ACK that does not belong to the open connection with its ports: anybody
+        may have sent it.
+        """
+        connection = self.get(segment.key) if segment.syn else None
+        if connection is None or connection.state in (FlowState.SYN_SEEN, FlowState.CLOSED):
+            return False
+        return connection.directions[segment.key].isn not in (None, segment.seq)
+
     def parks(self, segment: TcpSegment, in_port: PortKey) -> bool:
         """Whether :meth:`segment` would park this SYN: then it needs no path yet."""
         opens = segment.syn and not segment.ack and not segment.rst
