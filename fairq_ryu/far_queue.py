@@ -41,21 +41,30 @@ class FarQueue:
     share: float = SHARE
     leased: int = 0
 
+    def line(self, link: int) -> int:
+        """The rate at which data arrives at most, bytes per second; 0: nobody knows it. ``link``: the speed
+        of the port, or of the line that was found, bytes per second (0: not known). A leased part of an
+        uplink may be more than a machine's link: then the queue in the switch above stands before that.
+        """
+        if self.leased:
+            return min(self.leased, link) if link else self.leased
+        return self.rate or link
+
     def limits(self, link: int) -> tuple[int, int]:
         """Bytes that the virtual queue holds, and its rate in bytes per second. ``link``: the speed of the
         port, or of the line that was found, in bits per second. (0, 0) if nobody knows a rate.
         """
-        rate = self.leased or self.rate or link // 8
+        rate = self.line(link // 8)
         return self._buffer(rate), int(rate * self.share)
 
     def stands_for(self, link: int) -> int:
         """Bytes that take as long at the rate in force as the buffer takes at the rate without a lease: a
         lease does not change the queue in the switch above, and a delay there is compared with this.
         """
-        rate = self.rate or link // 8
+        line, rate = self.line(link // 8), self.rate or link // 8
         if not self.leased or not rate:
-            return self._buffer(self.leased or rate)
-        return max(1, min(self._buffer(rate) * self.leased // rate, MOST_BUFFER))
+            return self._buffer(line)
+        return max(1, min(self._buffer(rate) * line // rate, MOST_BUFFER))
 
     def _buffer(self, rate: int) -> int:
         drained = min(max(int(rate * BUFFER_S), LEAST_BUFFER), MOST_BUFFER) if rate else 0

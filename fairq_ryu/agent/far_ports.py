@@ -53,7 +53,7 @@ def known_line(port: BridgePort) -> int:
     or the link says; 0: neither does.
     """
     assert port.far is not None
-    return port.far.leased or port.far.rate or _link(port)
+    return port.far.line(_link(port))
 
 
 def _link(port: BridgePort) -> int:

@@ -18,6 +18,7 @@ from fairq_ryu.agent import layout
 from fairq_ryu.agent.congestion_monitor import CongestionMonitor
 from fairq_ryu.agent.filter_watch import FilterWatch
 from fairq_ryu.agent.law_table import LawTable
+from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.port_recovery import PortRecovery
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.queue_law_table import QueueLawTable
@@ -25,6 +26,7 @@ from fairq_ryu.agent.rule_table import Rule, RuleTable
 from fairq_ryu.agent.segment_copier import SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.errors import UserError, quoted
+from fairq_ryu.far_queue import Why
 from fairq_ryu.laws import registry
 from fairq_ryu.model import WindowKind
 from fairq_ryu.queue_law_spec import Limits, Variant
@@ -128,7 +130,9 @@ def snapshot(
     ``flows_evicted`` counts flows that were removed
     because the map was full, ``tenants_left_out`` the handshakes and ACKs of tenants for which there was no
     room at their ports.
-    ``congestion`` has a port's thresholds in bytes and its state, null where no controller has set any.
+    ``far`` is what is inferred of the queue that a far queue stands for, as on the window channel, null of
+    other ports. ``congestion`` has a port's thresholds in bytes and its state, null where no controller has
+    set any.
     ``drop_reports``: ``available`` if this kernel can report dropped packets (``unavailable``: why not) and,
     in packets, those sent to controllers (``told``), of no interest to them (``passed_over``: no TCP segment
     whose loss matters), suppressed by the rate or because no controller reads fast enough (``held_back``),
@@ -168,6 +172,7 @@ def snapshot(
                     "clock_ns": queue.clock_ns,
                     "histogram": datapath.histogram(port),
                 },
+                "far": _far(datapath, port),
                 "tx_queues": [
                     {"bytes": each.backlog, "peak": each.peak, "drops": each.drops, "packets": each.packets}
                     for each in datapath.tx_queues(port)
@@ -225,6 +230,13 @@ def snapshot(
         "deadlines": datapath.turns.deadlines,
         "closed_windows": datapath.turns.closed,
     }
+
+
+def _far(datapath: BridgePrograms, port: BridgePort) -> dict[str, Any] | None:
+    if port.far is None:
+        return None
+    found = datapath.hidden_queue(port)
+    return {**found._asdict(), "why": Why(found.why).name.lower()}
 
 
 def ask(bridge: str, timeout: float = ANSWER_S) -> dict[str, Any]:

@@ -23,12 +23,14 @@ def far_notes(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         if why is None:
             continue
         place = f"far queue {port_text(row['dpid'], row['port'])}"
-        if not row["line_bps"]:
-            yield f"{place}: the rate of its line is not known yet; it is found when the queue above fills"
-            continue
+        rate = rate_text(why, row["line_bps"], row["virtual_rate_bps"])
         delay = row["hidden_delay_s"]
         stands = "not measured" if delay is None else f"{delay * 1e3:.3g} ms"
-        yield (
-            f"{place}: rate {mbit(row['virtual_rate_bps'])} of {mbit(row['line_bps'])} Mbit/s "
-            f"({_WHY.get(why, why)}), delay above {stands}"
-        )
+        yield f"{place}: {rate}" + (f", delay above {stands}" if row["line_bps"] else "")
+
+
+def rate_text(why: str, line: float, rate: float) -> str:
+    """Why a virtual queue drains at its rate; rates in bit/s, 0 for a line whose rate is not known."""
+    if not line:
+        return "the rate of its line is not known yet; it is found when the queue above fills"
+    return f"rate {mbit(rate)} of {mbit(line)} Mbit/s ({_WHY.get(why, why)})"

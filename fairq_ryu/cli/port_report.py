@@ -21,7 +21,7 @@ from fairq_ryu.agent.watched_ports import listed
 from fairq_ryu.cli.doctor import commands
 from fairq_ryu.cli.release import QOS_KEY, string_atom
 from fairq_ryu.errors import UserError, plain, quoted
-from fairq_ryu.far_queue import FAR, SHARE
+from fairq_ryu.far_queue import BUFFER_S, FAR, SHARE
 
 _NOOP = "linux-noop"
 # The queue that is proposed: a port is shaped to this part of its line rate, so that packets wait in the
@@ -34,8 +34,12 @@ _BURST_S = 0.0001
 _LEAST_BURST = 3_000
 # A packet of several segments is no large part of a buffer beyond that; below, tbf is to cut it.
 _CUT_BELOW = 10 * 65_536
+_FAR_BUFFER = (
+    f"add `buffer BYTES`, what that switch has for its port to this machine; without it, what drains within "
+    f"{1000 * BUFFER_S:g} ms"
+)
 _FAR_COST = (
-    f"it costs long flows some {100 * (1 - SHARE):.0f} to {200 * (1 - SHARE):.0f} % of the rate "
+    f"it costs long flows at most about {100 * (1 - SHARE):.0f} % of the rate between volleys "
     f"(share {SHARE:g}), and each packet that arrives about 0.1 us of a processor"
 )
 # A frame may be so much longer than the payload of Ethernet: its header, two VLAN tags, some room.
@@ -137,11 +141,13 @@ def lines(
         if each.lost:
             yield (
                 f"    far queue: {each.lost} segments were lost in the switch above, or before it, since the "
-                "agent started; if that goes on, lower its share or its buffer"
+                "agent started; if that goes on, lower its rate or its buffer"
             )
         if each.far_queue:
             yield "    what arrives has waited in the switch above; to govern that queue from here:"
-            yield f"    [far_queues] {each.far_queue}"
+            yield "    [far_queues]"
+            yield f"    {each.far_queue}"
+            yield f"    {_FAR_BUFFER}"
             yield f"    {_FAR_COST}"
     governed, ports = sum(each.governed for each in found), sum(each.ofport is not None for each in found)
     without = sum(each.governed and each.no_acks > 0 for each in found)
@@ -167,8 +173,9 @@ def with_far_queue(report: PortReport, ports: Sequence[BridgePort], told: Mappin
         return replace(report, lost=known[FAR + port.ofport]["queue"]["drops"])
     if not _is_card(port.name):
         return report
-    speed = f"{port.speed // 10**6}mbit" if port.speed else "RATE"
-    return replace(report, far_queue=f"{port.name} = rate {speed} buffer BYTES")
+    # Without a speed of the link, the rate is found when the queue above fills.
+    rate = f"rate {port.speed // 10**6}mbit" if port.speed else ""
+    return replace(report, far_queue=f"{port.name} = {rate}".rstrip())
 
 
 def _is_card(name: str) -> bool:

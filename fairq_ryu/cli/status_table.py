@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from fairq_ryu.cli.columns import console, long, number, plain_table
+from fairq_ryu.cli.far_notes import rate_text
 from fairq_ryu.errors import plain
 
 
@@ -90,9 +91,10 @@ def _remarks(about: dict[str, Any]) -> Iterator[str]:
         # Most ports of a switch have no queue, and the table shows it.
         if port["queue"]["reason"] and port["queue"]["kind"] != "noqueue":
             yield f"port {port['ofport']} has no windows: {port['queue']['reason']}"
-        if port["queue"]["kind"] == "far":
+        if far := port["far"]:
             text = "is a far queue: a virtual queue of what arrives; drops are segments that came again"
-            yield f"port {port['ofport']} {text}"
+            rate = rate_text(far["why"], 8 * far["line"], 8 * far["rate"])
+            yield f"port {port['ofport']} {text}; {rate}"
         without = port["no_acks"]
         if without["total"]:
             yield (

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from fairq_ryu.agent import status
 from fairq_ryu.agent.libbpf import BpfObject, load_library
 from fairq_ryu.agent.programs.program import FAR_PRIORITY
 from fairq_ryu.agent.tc import INGRESS, TcFilter
@@ -189,6 +190,8 @@ def test_its_windows_end_with_the_lease_when_the_agent_is_killed(tmp_path: Path)
             return len(found := here.windows()) == SENDERS and sum(found) <= BUFFER
 
         assert until(lowered), here.windows()
+        (told,) = (port["far"] for port in status.ask("s1")["ports"] if port["far"])
+        assert told["line"] == LINE * 125_000 and told["rate"] > 0 and told["why"] != "unknown"
         switch._agent_process.send_signal(signal.SIGKILL)
         time.sleep(2 * LEASE)
         # Nobody lowers windows any more: together they are larger than the buffer, which overflows.

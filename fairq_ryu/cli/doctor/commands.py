@@ -16,8 +16,9 @@ SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 @dataclass(frozen=True)
 class Output:
-    """The output of a command: `code` is its exit status, 127 if it is not found and 124 after a timeout. `text`
-    is what it wrote to stdout, and `errors` what it wrote to stderr: a warning there is no part of an answer.
+    """The output of a command: `code` is its exit status, 127 if it is not found and 124 after a timeout.
+    `text` is what it wrote to stdout, and `errors` what it wrote to stderr: a warning there is no part of an
+    answer.
     """
 
     code: int
@@ -31,8 +32,8 @@ class Output:
 
     @property
     def last_line(self) -> str:
-        """The last line that is not blank, or an empty string: where programs print their error. Of stderr if the
-        command failed and wrote to it, else of stdout if it can be.
+        """The last line that is not blank, or an empty string: where programs print their error. Of
+        stderr if the command failed and wrote to it, else of stdout if it can be.
         """
         streams = (self.text, self.errors) if self.code else (self.errors, self.text)
         return next(reversed(_lines(streams[0]) + _lines(streams[1])), "")
@@ -58,8 +59,7 @@ def run(command: Sequence[str], timeout: float = 10.0) -> Output:
         done = subprocess.run(
             list(command),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             env={**os.environ, "PATH": search_path(), "LC_ALL": "C"},
             timeout=timeout,
             check=False,

@@ -17,7 +17,7 @@ from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.flows.table import FlowTable
-from fairq_ryu.model import FlowKey, PortKey, SegmentState, TcpSegment
+from fairq_ryu.model import FlowKey, PortKey, SegmentState
 from fairq_ryu.openflow.pipeline import Message
 from fairq_ryu.packet import parse, tags, tcp_build
 

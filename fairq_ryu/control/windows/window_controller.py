@@ -37,7 +37,7 @@ from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
-from fairq_ryu.far_queue import Why
+from fairq_ryu.far_queue import FAR, Why
 from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.packet import parse
@@ -361,7 +361,9 @@ class WindowController:
             port = link.ports[record.port]
             port.hidden, port.hidden_delay = record, record.delay_s(port.hidden)
             key, others = PortKey(link.dpid, record.port), record.why == Why.OTHERS
-            self._reporter.hidden_queue(key, record.line, record.rate, others)
+            # A leased part of an uplink is no rate that was found; it follows the flows.
+            leased = self.uplinks.uplink_of(link, link.name(record.port - FAR))
+            self._reporter.hidden_queue(key, 0 if leased else record.line, record.rate, others)
 
     def threshold_crossed(self, link: AgentLink, notice: congestion.CongestionNotice, now: float) -> None:
         """A queue has crossed a threshold."""

@@ -122,8 +122,8 @@ class FlowTable(SwitchReports):
     # Copies of segments
 
     def is_foreign(self, segment: TcpSegment) -> bool:
-        """Whether this is a SYN or SYN-ACK that does not belong to the open connection with its ports: anybody
-        may have sent it.
+        """Whether this is a SYN or SYN-ACK that does not belong to the open connection with its ports:
+        anybody may have sent it.
         """
         connection = self.get(segment.key) if segment.syn else None
         if connection is None or connection.state in (FlowState.SYN_SEEN, FlowState.CLOSED):

@@ -372,6 +372,14 @@ def test_a_rate_that_nobody_says_is_the_one_that_was_found():
     assert known_line(said) == 2_000_000 and far_limits(said, found=1).rate == 1_960_000
 
 
+def test_a_lease_counts_as_no_more_than_the_link():
+    leased = FarQueue("s1-eth1", 20_000_000, 625_000, leased=500_000_000)
+    (_, far) = with_far_queues([bridge_port(1)], {"s1-eth1": leased})
+    link = bridge_port(1).speed // 8
+    assert known_line(far) == link and far_limits(far).rate == int(0.98 * link)
+    assert far_limits(replace(far, driver="veth")).rate == int(0.98 * 500_000_000), "its speed means nothing"
+
+
 def test_far_queues_of_interfaces_that_are_no_ports_are_named():
     queues = [FarQueue("s1-eth1"), FarQueue("eth9")]
     assert without_port(queues, [bridge_port(1)]) == ["eth9"]

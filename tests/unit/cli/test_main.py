@@ -365,6 +365,7 @@ PORT_STATUS = {
         "rate": 6_250_000,
         "drops": 0,
     },
+    "far": None,
     "tx_queues": [],
     "active_flows": 2,
     "rewritten": 4618,
@@ -442,6 +443,20 @@ def test_status_shows_flows_without_acks(fairq, answering):
     out = " ".join(fairq("status", "--bridge", "s1")[1].split())
     assert out.count("no ACKs") == 1
     assert "port 3: data seen, no ACKs: 2 flows now, 7 since the agent started; their windows are" in out
+
+
+def test_status_says_what_is_inferred_of_a_far_queue(fairq, answering):
+    far = {"why": "full", "line": 1_250_000, "rate": 600_000}
+    unknown = {"why": "unknown", "line": 0, "rate": 0}
+    ports = [
+        PORT_STATUS,
+        *({**PORT_STATUS, "ofport": n, "far": each} for n, each in ((3, far), (4, unknown))),
+    ]
+    answering(json.dumps({**STATUS, "ports": ports}).encode())
+    out = " ".join(fairq("status", "--bridge", "s1")[1].split())
+    assert out.count("is a far queue") == 2
+    assert "came again; rate 4.8 of 10 Mbit/s (its line is full) port 3" in out
+    assert "came again; the rate of its line is not known yet" in out
 
 
 def test_status_shows_which_ports_are_only_observed(fairq, answering):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from fairq_ryu.cli.port_report import (
     reports,
     with_far_queue,
 )
+from fairq_ryu.config.loader import load
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FAR
 
@@ -140,17 +142,22 @@ BEFORE = "bpf filter (pref 7) runs before the agent's programs at tc egress"
 MISSED = "9 TCP packets have left without reaching the agent's programs"
 
 
-def test_a_network_card_could_have_a_far_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_card_could_have_a_far_queue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """At least it leads to a switch; a veth does not."""
     monkeypatch.setattr(port_report, "_is_card", lambda name: name == "p1")
     ports = (port(1, 10**10), port(2))
     found = reports(bridge(*ports), {101: NO_QUEUE, 102: NO_QUEUE}, set(), {}, {})
     one, two, *others = [with_far_queue(each, ports, {}) for each in found]
-    assert one.far_queue == "p1 = rate 10000mbit buffer BYTES"
+    assert one.far_queue == "p1 = rate 10000mbit"
+    assert with_far_queue(found[0], (port(1, 0),), {}).far_queue == "p1 ="
     assert not any(each.far_queue for each in (two, *others))
-    *_, line, cost, _ = lines("br0", True, [one])
-    assert line == "    [far_queues] p1 = rate 10000mbit buffer BYTES"
-    assert cost.startswith("    it costs long flows some 2 to 4 % of the rate (share 0.98)")
+    *_, section, line, _buffer, cost, _ = lines("br0", True, [one])
+    assert cost.startswith("    it costs long flows at most about 2 % of the rate between volleys")
+    # What it proposes is what a configuration takes.
+    for proposed in (line, "p1 ="):
+        pasted = tmp_path / "far.conf"
+        pasted.write_text(f"{section.strip()}\n{proposed.strip()}\n")
+        assert [each.port for each in load([pasted]).far_queues()] == ["p1"]
     told = {"ports": [{"ofport": FAR + 1, "queue": {"drops": 0}}]}
     assert with_far_queue(found[0], ports, told) == found[0], "it has one"
 

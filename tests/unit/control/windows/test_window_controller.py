@@ -7,14 +7,21 @@ from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import congestion, flow_records, segment_state, waking
 from fairq_ryu.channel.flow_records import ESTABLISHED, FlowRecord
+from fairq_ryu.channel.hidden_queue import HiddenQueue
+from fairq_ryu.config.loader import Config
+from fairq_ryu.control.reports.event_reporter import EventReporter
+from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.fabric.deadlines.request import Request
+from fairq_ryu.far_queue import FAR, Why
 from fairq_ryu.model import NO_WINDOWS, Announcement, FlowKey, FlowProgress, Thresholds, WindowPlan
 from fairq_ryu.packet import tcp_build
 from fairq_ryu.policies.base import Recovery
 from fairq_ryu.policies.choice import PolicyChoice
+from fairq_ryu.uplink import Member, Uplink
 from tests.support.flownet import KEY, B
 from tests.support.site import CLIENT_MAC, SERVER_MAC, Obedient, Site, state
 
+RACK = Uplink("rack", (Member("1", "s1-eth1"), Member("2", "eth0")), 10**9)
 DUPACK = Recovery(True, False, 1 << 20, 1.0, by_agent=False)
 
 
@@ -63,6 +70,22 @@ def test_a_reused_port_pair_is_another_flow():
     site.syn(KEY.reversed, 10.0, "SA", seq=8000, ack=7001)
     assert site.flows.get(KEY).since == 10.0
     assert announced(site) == [Announcement(9000, 7.0), Announcement(70, 15.0)]
+
+
+# Far queues
+
+
+def test_a_leased_part_of_an_uplink_is_no_rate_that_was_found():
+    """It follows the flows: an event at each change would hide the others."""
+    for uplinks, kinds in ((), [Kind.RATE, Kind.RATE]), ((RACK,), []):
+        site = Site(config=Config(uplinks=uplinks))
+        seen: list[Occurrence] = []
+        site.windows._reporter = EventReporter(seen.append, lambda _: "")
+        site.link.ports[1].name = "s1-eth1"
+        for line in (10**6, 2 * 10**6, 3 * 10**6):
+            found = HiddenQueue(FAR | 1, Why.SHARE, 0, 0, line, line, line, 0, 0)
+            site.windows.hidden_queues_reported(site.link, [found])
+        assert [each.kind for each in seen] == kinds
 
 
 # Thresholds
