@@ -60,8 +60,12 @@ LAW_INLINE void fairswitch_flow_began(const struct fq_law *p, struct fq_law_stat
 {
 	struct fairswitch_state *own = LAW_STATE(fairswitch, st);
 
-	if (LAW_OWN(fairswitch, p)->increments)
-		fairswitch_share(p, own, own->flows + 1);
+	if (!LAW_OWN(fairswitch, p)->increments)
+		return;
+	/* What was open before a second without any has ended, though nobody may have seen its end. */
+	if (law_less(now, st->seen_ns) >= NS_PER_S)
+		fairswitch_share(p, own, 0);
+	fairswitch_share(p, own, own->flows + 1);
 }
 
 LAW_INLINE void fairswitch_flow_ended(const struct fq_law *p, struct fq_law_state *st)

@@ -14,6 +14,7 @@ int fq_host_tick(const struct fq_law *p, struct fq_law_state *st, const struct f
 void fq_host_segment(struct fq_law_state *st, __u32 one, __u32 other, __u64 now)
 {
 	law_segment(st, one, other, now);
+	st->seen_ns = now;
 }
 
 void fq_host_flow_began(const struct fq_law *p, struct fq_law_state *st, __u32 backlog, __u64 now)

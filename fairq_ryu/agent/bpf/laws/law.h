@@ -40,7 +40,6 @@ LAW_INLINE void law_segment(struct fq_law_state *st, __u32 one, __u32 other, __u
 	__u32 mss = law_min(one && other ? law_min(one, other) : one + other, MOST_SEGMENT);
 	__u64 age = law_less(now, st->segment_ns);
 
-	st->seen_ns = now;
 	if (age >= SEGMENT_NS) {
 		st->segment_before = age < 2 * SEGMENT_NS ? st->segment_now : 0;
 		st->segment_now = 0;

@@ -55,6 +55,9 @@ __noinline int law_direction_opens(struct fq_dir *d, const struct fq_dir *other,
 		old = d->flags >> shift & (FQ_BEGUN | FQ_UNPROVEN);
 		flags = law_opening(&law->law, state, step, old, queue_backlog(place->ifindex, now),
 				    now);
+		/* Afterwards: a law may ask how long it has seen none. */
+		if (step >= FQ_OPENING_SYN_ACK)
+			state->seen_ns = now;
 		set_flags(d, (flags & ~old) << shift);
 		clear_flags(d, (old & ~flags) << shift);
 	}
@@ -142,6 +145,7 @@ static __always_inline __u32 law_grant(struct segment *s, const struct fq_dir *o
 			law_limited(state, flight, place->granted, handshake_rtt(own, peer),
 				    s->now);
 		law_segment(state, carried_mss(own), carried_mss(peer), s->now);
+		state->seen_ns = s->now;
 	}
 	if (law->law.flags & FQ_LAW_TENANTS && !s->of_nobody) {
 		n = tenant_window_at(slot);

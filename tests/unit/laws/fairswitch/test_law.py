@@ -230,6 +230,20 @@ def test_flows_are_counted_out_after_a_second_without_any(silent, flows):
     assert port.own.flows == flows
 
 
+@pytest.mark.parametrize(("silent", "flows"), [(0.9999, 9), (1.0, 1)])
+def test_a_handshake_after_a_second_without_any_counts_alone(silent, flows):
+    """The eight before it have vanished without a FIN, and no packet has run the law since."""
+    port = TextPort(flows=8)
+    port.law.saw_segment(SEGMENT, SEGMENT, port.now)
+    port.now += round(silent * 1e9)
+    port.law.flow_began(0, port.now)
+    port.law.saw_segment(SEGMENT, SEGMENT, port.now)
+    assert port.own.flows == flows and port.law.window(1) == max(TARGET // flows, SEGMENT)
+    port.now += round(1e7)
+    assert port.law.tick(port.now, port.area, 0, 1)
+    assert port.own.flows == flows
+
+
 def test_flows_that_are_seen_count_whether_or_not_their_handshakes_were():
     port = TextPort(flows=0)
     port.feed(0, flows=5)
@@ -325,7 +339,8 @@ def test_the_count_never_leaves_its_bounds_and_all_flows_have_the_same_window(va
         own = law.own("fairswitch_state")
         assert own.sum == sum(own.samples) and own.flows <= 1_000_000
         if step == "flow_began":
-            assert own.flows == counted + bool(law.parameters.own[0] >> 32)
+            text = bool(law.parameters.own[0] >> 32)
+            assert own.flows == (counted + text if own.flows != 1 else text)  # or after a second without any
         if step == "window":
             assert result == law.window(1) or not own.flows
         counted = own.flows
