@@ -10,6 +10,7 @@ from ctypes import POINTER, c_char, c_uint8, c_uint32, c_uint64
 from typing import Any
 
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map, load_library
+from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc import layout
 from fairq_ryu.experiments.hostcc.controls import TABLE, loaded, offered
 from fairq_ryu.experiments.hostcc.coupling import Coupling
@@ -47,7 +48,8 @@ class SharedControl:
 
     def __init__(self, name: str) -> None:
         """Register it, or hold the registration of another process. Raises :class:`BpfError` when the kernel
-        refuses, :class:`~fairq_ryu.errors.UserError` when the object is missing.
+        refuses, :class:`~fairq_ryu.errors.UserError` when the object is missing, or another version has
+        registered it.
         """
         self._lib = load_library()
         self._object: BpfObject | None = None
@@ -103,18 +105,25 @@ class SharedControl:
         for number in (c_uint64 * (len(table) // 8)).from_buffer_copy(table):
             for each in self._maps(number):
                 descriptor = self._map(each)
-                kind = self._info(descriptor, _MapInfo).name
-                if kind == b"members":
-                    members = Map(
-                        self._lib, descriptor, "members", layout.fq_cc_member_key, layout.fq_cc_member
-                    )
-                elif kind == b"groups":
-                    groups = Map(self._lib, descriptor, "groups", layout.fq_cc_group_key, layout.LockedGroup)
+                info = self._info(descriptor, _MapInfo)
+                if info.name == b"members":
+                    members = self._opened(descriptor, info, layout.fq_cc_member_key, layout.fq_cc_member)
+                elif info.name == b"groups":
+                    groups = self._opened(descriptor, info, layout.fq_cc_group_key, layout.LockedGroup)
                 else:
                     self._drop(descriptor)
             if members and groups:
                 return Coupling(members, groups)
         raise BpfError("the maps of a registered congestion control are not found")
+
+    def _opened(self, descriptor: int, info: _MapInfo, key: Any, value: Any) -> Map:
+        """A map with entries of these types. The kernel writes as many bytes as the map says, wherever to."""
+        if (info.key_size, info.value_size) != (ctypes.sizeof(key), ctypes.sizeof(value)):
+            raise UserError(
+                "the coupled control that runs here is of another version of fairq_ryu",
+                "end every `fairq host` of this machine, and start them again",
+            )
+        return Map(self._lib, descriptor, info.name.decode(), key, value)
 
     def _maps(self, program: int) -> list[int]:
         """The maps of a program; none if there is no program of this number."""
