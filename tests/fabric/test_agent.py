@@ -12,6 +12,9 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.agent import tcx
+from fairq_ryu.agent.libbpf import load_library
+from fairq_ryu.agent.tc import NO_PLACE
 from fairq_ryu.channel import congestion, dropped_packet, oxm, segment_copies, segment_state
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.packet import parse
@@ -103,6 +106,10 @@ def test_ports_with_an_ingress_qdisc_are_governed_and_reported(lab, stub, make):
     for name in names:
         make(lab, name)
     agent = lab.agent(stub.target)
+    if not tcx.is_available(load_library()):
+        for words in (["status"], ["doctor", "--bridge", "s1"]):
+            assert NO_PLACE in " ".join(fairq(*words).stdout.split())
+        return
     stub.accept()
     lab.bulk()
     assert until(lambda: queued("s1-eth3") > 20_000)

@@ -184,7 +184,7 @@ def main() -> int:
             results: list[jobs.Result] = []
             for machine, job in itertools.product(machines, work_list):
                 results.append(bench.run(machine, job, how))
-                text, content, passed = jobs.summary(results, time.strftime("%Y-%m-%d"))
+                text, content, passed = jobs.summary(results, bench.commit)
                 if options.results:  # after each: a run takes hours
                     content.write(options.results)
             if options.out:

@@ -53,6 +53,8 @@ $PYTEST tests/e2e/test_attacks.py tests/e2e/test_ports_of_ovs.py tests/e2e/test_
     tests/e2e/test_switch_laws.py::test_a_law_ends_with_its_agent_and_comes_back_with_the_next
 """.replace("$PYTEST", _PYTEST)
 
+# A host as OpenStack makes it, and the queue in a switch above.
+_BRIDGES = f"{_PYTEST} tests/fabric/test_bridges.py tests/e2e/test_far.py tests/e2e/test_far_queues.py"
 # What only the distributions' kernels have: these qdiscs, and what Open vSwitch polices with.
 _QDISCS = f"{_PYTEST} tests/e2e/test_kernel_qdiscs.py tests/fabric/test_agent.py -k 'qdisc or dctcp'"
 
@@ -71,6 +73,7 @@ LONG = [
     _job("make demo", 60, "make demo", datapath="kernel"),
     _job("make demo", 60, _NO_KERNEL_DATAPATH, "make demo", datapath="userspace"),
     _job("tests/switch", 75, "make setup", f"{_PYTEST} tests/switch", datapath="kernel"),
+    _job("bridges and far queues", 60, "make setup", _BRIDGES, datapath="kernel"),
     _job("qdiscs of the kernel", 60, "make setup", _QDISCS, datapath="kernel"),
     _job("tests/faults", 60, "make setup", f"FAIRQ_FAULT_ROUNDS=1 {_PYTEST} tests/faults", datapath="kernel"),
     _job("soak of 10 minutes", 30, "make setup", f"{_PYTHON} -m tests.soak --minutes 10", datapath="kernel"),
@@ -115,8 +118,10 @@ def verdict(result: Result) -> tuple[bool, str]:
     return "passed" in words, words + again
 
 
-def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
-    """What all jobs found: a text, the same for docs/data/machines.json, and whether everything passed."""
+def summary(results: Sequence[Result], commit: str) -> tuple[str, Results, bool]:
+    """What all jobs found at a commit: a text, the same for docs/data/machines.json, and whether everything
+    passed.
+    """
     lines, objects, passed = [], [], 0
     ran: dict[tuple[str, str], dict[str, str]] = {}
     about: dict[str, dict[str, str]] = {}
@@ -131,9 +136,9 @@ def summary(results: Sequence[Result], date: str) -> tuple[str, Results, bool]:
             about[result.machine.name] = json.loads((result.exchange / "about.json").read_text())
         if result.job.datapath:
             row = ran.setdefault((result.machine.name, result.job.datapath), {})
-            row[result.job.name] = how if good else f"failed: {how}"
+            row[result.job.name] = f"{how if good else f'failed: {how}'} ({commit[:8]})"
     machines = [
-        MachineRun(name=name, datapath=datapath, date=date, ran=jobs, **about[name])
+        MachineRun(name=name, datapath=datapath, ran=jobs, **about[name])
         for (name, datapath), jobs in ran.items()
         if name in about
     ]

@@ -35,10 +35,8 @@ class MachineRun:
     python: str
     clang: str
     """versions"""
-    date: str
-    """of the run: 2026-11-25"""
     ran: dict[str, str] = field(default_factory=dict)
-    """how each thing ended, by its name: {"tests/switch": "812 passed", "make demo": "passed"}; nothing: not
+    """how each thing ended and of which commit, by its name: {"make demo": "passed (8ef46a83)"}; nothing: not
     run
     """
 

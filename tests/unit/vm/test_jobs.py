@@ -41,7 +41,7 @@ def test_the_verdict(
 
 
 def test_the_summary_counts_and_says_what_was_started_again(tmp_path: Path) -> None:
-    text, _, passed = jobs.summary([result(tmp_path, 0, "", 2), result(tmp_path, 2, "")], "2026-01-01")
+    text, _, passed = jobs.summary([result(tmp_path, 0, "", 2), result(tmp_path, 2, "")], "0123456789abcdef")
     assert "passed, at start 2 of the machine" in text and "virtual machines: 1 passed, 1 failed" in text
     assert not passed
 
@@ -56,11 +56,11 @@ def test_the_row_of_a_command(tmp_path: Path) -> None:
         assert job.script.endswith("\nmake demo 'ARGS=a b'\n") and job.seconds == 60
         assert ("openvswitch /bin/false" in job.script) is (datapath == "userspace")
         ended = dataclasses.replace(result(tmp_path, code, ""), job=job)
-        (row,) = jobs.summary([ended], "2026-01-01")[1].machines
+        (row,) = jobs.summary([ended], "0123456789abcdef")[1].machines
         rows[row.datapath] = row.ran
     assert rows == {
-        "kernel": {"make demo 'ARGS=a b'": "passed"},
-        "userspace": {"make demo 'ARGS=a b'": "failed: exit code 2"},
+        "kernel": {"make demo 'ARGS=a b'": "passed (01234567)"},
+        "userspace": {"make demo 'ARGS=a b'": "failed: exit code 2 (01234567)"},
     }
 
 
@@ -97,7 +97,11 @@ def test_the_results_of_a_command_are_written(tmp_path: Path, monkeypatch: pytes
     finally:
         signal.signal(signal.SIGTERM, handler)
     (row,) = Results.read(file).machines
-    assert (row.name, row.datapath, row.ran) == ("debian12", "kernel", {"false": "failed: exit code 3"})
+    assert (row.name, row.datapath, row.ran) == (
+        "debian12",
+        "kernel",
+        {"false": "failed: exit code 3 (00000000)"},
+    )
 
 
 def test_only_a_machine_that_does_not_come_to_the_script_is_started_again(

@@ -11,10 +11,8 @@ from fairq_ryu.cli.doctor import kernel
 from tests.vm import results
 from tests.vm.results import MachineRun, ObjectRun, Results
 
-OLD = MachineRun(
-    "old", "Debian 12", "6.1.0-50-amd64", "kernel", "3.1.0", "3.11", "14", "2026-01-01", {"demo": "passed"}
-)
-NEW = MachineRun("new", "Debian 13", "6.12.1-amd64", "userspace", "3.5.0", "3.13", "19", "2026-01-01")
+OLD = MachineRun("old", "Debian 12", "6.1.0-50-amd64", "kernel", "3.1.0", "3.11", "14", {"demo": "passed"})
+NEW = MachineRun("new", "Debian 13", "6.12.1-amd64", "userspace", "3.5.0", "3.13", "19")
 WINDOW = ObjectRun("6.12.1-amd64", "clang-19", "window", "", {"fq_egress": 123_456, "fq_delivered": 7})
 REFUSED = ObjectRun("6.1.0-50-amd64", "clang-19", "window", "misaligned stack access")
 DCTCP = ObjectRun("6.1.0-50-amd64", "clang-19", "dctcp", "needs Linux 6.4")
