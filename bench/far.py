@@ -27,8 +27,11 @@ NETWORKS = (
     Network(1e9, 200, 125_000),
     Network(10e9, 20, 500_000),
     Network(10e9, 100, 500_000),
+    Network(25e9, 20, 500_000),
     Network(25e9, 50, 500_000),
+    Network(25e9, 100, 500_000),
     Network(100e9, 20, 1_000_000),
+    Network(100e9, 100, 1_000_000),
 )
 SHARED = Network(1e9, 500, 250_000)
 """Where others have a part of the line."""
