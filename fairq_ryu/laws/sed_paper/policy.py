@@ -28,8 +28,8 @@ INTERVAL = 0.01
 """Time between two updates of the GIF table and two readings of the queue, seconds. The text names none."""
 
 BASE_SEGMENTS = 1
-"""The base rate of a flow without a deadline, segments in a round trip: the smallest window that a switch
-writes. The text names none."""
+"""The base rate of a flow without a deadline, segments in a round trip: "usually set to 1 MSS (lines 6-8)"
+(section 3.6). That is also the smallest window that a switch writes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The policy rsed-paper: SED's windows, and the packet-loss message of Fig. 7.
 
-What becomes of a message is tested with the controller (control/test_windows_injection.py), when duplicates
-are sent with fabric/recovery, and what they contain with packet/tcp_build.
+What becomes of a message is tested with the controller (control/windows/test_window_controller_injection.py),
+when duplicates are sent with fabric/recovery, and what they contain with packet/tcp_build.
 """
 
 from __future__ import annotations
