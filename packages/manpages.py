@@ -15,11 +15,11 @@ from packages import dates, settings_file
 _ENVIRONMENT = {
     "FAIRQ_URL": "Address of the controller's REST interface, for fairq show and fairq announce.",
     "FAIRQ_TOKEN": "Token for changes by the REST interface, where no token_file is configured or given.",
-    "FAIRQ_RUNDIR": "Directory for locks and status sockets of agents, instead of /run/fairq_ryu.",
+    "FAIRQ_RUNDIR": "Directory for locks, status sockets and flow files of agents, instead of /run/fairq_ryu.",
 }
 _FILES = {
     "/etc/fairq/fairq.conf": "Settings of controller and agents; see fairq.conf(5).",
-    "/run/fairq_ryu": "Lock and status socket of each agent.",
+    "/run/fairq_ryu": "Lock and status socket of each agent, and the flows that it hands over when it ends.",
 }
 _FILE = (
     "The file has sections, and lines of a name, an equals sign and a value. [DEFAULT] has options of Ryu: "
