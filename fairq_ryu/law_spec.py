@@ -99,6 +99,12 @@ class Parameters:
         )
 
     @classmethod
+    def usual(cls, name: str) -> int:
+        """The default of a parameter. Settings that stand for one take it from here."""
+        (found,) = (each for each in fields(cls) if each.name == name)  # type: ignore[arg-type]
+        return int(found.default)  # type: ignore[arg-type]
+
+    @classmethod
     @cache
     def layout(cls) -> struct.Struct:
         """The parameters on the wire."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import Field
 from typing import Any, ClassVar, Protocol, TypeVar, get_type_hints
 
+from fairq_ryu.law_spec import FIRST_WINDOW, LawSpec
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.setting import Setting
 
@@ -28,7 +29,7 @@ def initial_window(section: str) -> Setting:
     return Setting(
         section,
         "initial_window",
-        10,
+        FIRST_WINDOW,
         "segments",
         "Initial window of the hosts: what a new flow sends before it receives an ACK. Set it where hosts "
         "do not begin with ten segments.",
@@ -39,7 +40,7 @@ def initial_window(section: str) -> Setting:
 
 def base_rtt(section: str, what: str) -> Setting:
     """The round-trip time with empty queues, of a law that runs in the switch."""
-    return Setting(section, "base_rtt", 0.001, "s", what, 0, 1)
+    return Setting(section, "base_rtt", LawSpec.usual("base_rtt_us") / 1e6, "s", what, 0, 1)
 
 
 def target_queue(section: str, default: float) -> Setting:

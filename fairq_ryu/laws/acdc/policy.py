@@ -34,7 +34,7 @@ class Acdc:
         Setting(
             "acdc",
             "threshold",
-            20,
+            AcdcLaw.usual("mark_packets"),
             "packets",
             "K: data that would make the queue longer, in full frames of 1514 bytes, counts as marked. "
             "Raise it where long flows do not fill the link.",

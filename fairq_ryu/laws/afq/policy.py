@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairq_ryu.law_spec import PPM
 from fairq_ryu.laws.afq import AfqLaw
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
@@ -39,7 +40,7 @@ def _target(section: str) -> Setting:
         "Q_t: length of the queue as a fraction of the buffer. Lower it for a shorter queue; raise it where "
         "flows do not fill the link."
     )
-    return Setting(section, "queue_target", 0.2, "", target, 0.01, 1)
+    return Setting(section, "queue_target", AfqLaw.usual("target_ppm") / PPM, "", target, 0.01, 1)
 
 
 class Afq(QueuePolicy):

@@ -43,7 +43,7 @@ class Las:
         Setting(
             "las",
             "young_bytes",
-            100_000,
+            LasLaw.usual("young_bytes"),
             "bytes",
             "A flow that has sent less is young. Raise it where the flows that should be fast are longer.",
             0,

@@ -29,7 +29,7 @@ class Mark(QueuePolicy):
         Setting(
             "mark",
             "threshold",
-            20,
+            MarkLaw.usual("mark_bytes") // FRAME,
             "packets",
             "K: a packet that would make the queue longer, in full frames of 1514 bytes, is marked if it is "
             "ECN-capable. Raise it where DCTCP's flows do not fill the link.",

@@ -17,7 +17,7 @@ class RedLaw(QueueLawSpec):
     kind: ClassVar[int] = 3
     name: ClassVar[str] = "red"
 
-    min_ppm: int = parameter(83_333, "I", 1_000, PPM, "min_th, millionths of the buffer")
+    min_ppm: int = parameter(83_300, "I", 1_000, PPM, "min_th, millionths of the buffer")
     max_ppm: int = parameter(250_000, "I", 1_000, PPM, "max_th, more than min_th, millionths of the buffer")
     max_p_ppm: int = parameter(100_000, "I", 1_000, PPM, "probability at max_th, millionths")
     weight_shift: int = parameter(

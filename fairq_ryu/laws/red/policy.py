@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fairq_ryu.law_spec import PPM
 from fairq_ryu.laws.red import RedLaw
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
@@ -31,7 +32,7 @@ class Red(QueuePolicy):
         Setting(
             "red",
             "low",
-            0.0833,
+            RedLaw.usual("min_ppm") / PPM,
             "",
             "min_th: mean queue from which packets are dropped, of the buffer. Lower it for a shorter "
             "queue; raise it where flows do not fill the link.",
@@ -41,7 +42,7 @@ class Red(QueuePolicy):
         Setting(
             "red",
             "high",
-            0.25,
+            RedLaw.usual("max_ppm") / PPM,
             "",
             "max_th: mean queue with the probability max_p, of the buffer. Set it with low, to about "
             "three times as much.",
@@ -51,7 +52,7 @@ class Red(QueuePolicy):
         Setting(
             "red",
             "max_p",
-            0.1,
+            RedLaw.usual("max_p_ppm") / PPM,
             "",
             "Probability at max_th. Raise it where many flows keep the mean queue above high.",
             0.001,

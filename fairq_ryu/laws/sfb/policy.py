@@ -28,7 +28,7 @@ class Sfb(QueuePolicy):
         Setting(
             "sfb",
             "bin_packets",
-            20,
+            SfbLaw.usual("bin_packets"),
             "packets",
             "A bin with so many packets in the queue becomes more likely to drop; with a quarter more, it "
             "takes no more. Raise it where a flow alone does not fill the link.",
