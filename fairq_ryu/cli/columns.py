@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from rich import box
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -13,11 +14,31 @@ from fairq_ryu.errors import plain
 
 # Width of the tables in characters where the output has no width of its own, as in a pipe.
 WIDTH = 100
+_WORD = 4
 
 
 def console() -> Console:
     """The console to print to: as wide as the terminal, or :data:`WIDTH` characters for a pipe."""
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=WIDTH)
+
+
+def print_whole(out: Console, shown: RenderableType) -> None:
+    """Print a table, or several, without cutting words and numbers: in a terminal that is too narrow for
+    them, its lines are longer than the terminal, which wraps them.
+    """
+    parts = shown.renderables if isinstance(shown, Group) else [shown]
+    out.width = max(out.width, *(_least_width(part) for part in parts if isinstance(part, Table)), 1)
+    out.print(shown)
+
+
+def _least_width(table: Table) -> int:
+    """The characters that a table needs if what may be wrapped is, in columns of a short word."""
+    width = len(table.columns) - 1
+    for column in table.columns:
+        cells = [str(each) for each in (column.header, *column.cells)]
+        whole = max(map(cell_len, cells))
+        width += whole if column.no_wrap else min(whole, _WORD)
+    return width
 
 
 # Titles and cells are Text, because Rich would interpret brackets in a plain string as markup.

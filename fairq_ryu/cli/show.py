@@ -76,7 +76,7 @@ def main(
     if json_output:
         print(json.dumps(answer))
     else:
-        columns.console().print(table(kind, answer, url))
+        columns.print_whole(columns.console(), table(kind, answer, url))
     return 0
 
 
@@ -88,7 +88,7 @@ def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, s
         if json_output:
             print(json.dumps(answer), flush=True)
         else:
-            console.print(table(kind, answer, url))
+            columns.print_whole(console, table(kind, answer, url))
         time.sleep(seconds)
     more = "--limit or --json" if "limit" in _FILTERS.get(kind, ()) else "--json"
     # An error of the first request ends the command, because there is no table to keep on the screen.

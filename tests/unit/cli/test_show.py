@@ -401,6 +401,22 @@ def test_tables_fit_100_columns_without_loss(controller, lines, kind, answer):
         assert {"400000", "123456789"} <= set(figures)
 
 
+@pytest.mark.parametrize("width", [20, 60, 80])
+def test_no_number_is_cut_in_a_narrow_terminal(controller, lines, monkeypatch, width):
+    """Its lines are longer than the terminal then."""
+    monkeypatch.setattr(columns, "WIDTH", width)
+    controller.say({"ports": [PORT, LONG_PORT]})
+    printed = lines("ports")
+    assert "…" not in "".join(printed) and max(map(len, printed)) > width
+    assert " ".join(printed).split().count("12345678") == 3
+
+
+def test_what_fits_a_narrow_terminal_stays_within(controller, lines, monkeypatch):
+    monkeypatch.setattr(columns, "WIDTH", 60)
+    controller.say(LINKS)
+    assert max(map(len, lines("links"))) <= 60
+
+
 def test_usual_rows_take_one_line_each(controller, lines):
     rows = [{**PORT, "port": number, "pool_bytes": 1_250_000} for number in range(1, 49)]
     controller.say({"ports": [*rows, IDLE]})
