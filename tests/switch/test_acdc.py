@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from ctypes import c_uint32
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ from tests.switch.rig import Connection, Switch
 
 PORT = 2
 LIMITS = QueueLimits("htb", 125_000, 25_000_000)
-SPEC = AcdcLaw(mark_packets=20, weight_shift=4)
+# No round trip is longer, however slow the machine: of a sender that is far away more is under way than seen.
+SPEC = AcdcLaw(mark_packets=20, weight_shift=4, base_rtt_us=1_000_000)
 K = 20 * 1514
 MSS = 1460
 ONE = 1 << 20
@@ -173,7 +175,7 @@ def test_a_receiver_s_smaller_window_stays(switch: Switch) -> None:
 
 
 def test_the_window_is_written_with_its_scale_and_never_below_a_segment(switch: Switch) -> None:
-    install(switch, AcdcLaw(mark_packets=20, weight_shift=4, floor_segments=1))
+    install(switch, replace(SPEC, floor_segments=1))
     flow = Connection(switch, server_scale=9).open()
     flow.data(MSS)
     assert flow.granted() == -(-10 * MSS // 512)
@@ -209,7 +211,7 @@ def test_the_smaller_mss_of_both_ends_counts(switch: Switch) -> None:
 
 
 def test_the_window_is_not_below_the_floor(switch: Switch) -> None:
-    install(switch, AcdcLaw(mark_packets=20, weight_shift=4, floor_segments=3))
+    install(switch, replace(SPEC, floor_segments=3))
     bulk = Bulk(switch)
     backlog(switch, K)
     for _ in range(20):
