@@ -11,6 +11,18 @@
  *            seconds, and the drops of AFQ's `ours`. The paper's law cannot hold a flow that does not respond:
  *            CoDel's drops grow by the square root of their number. And the higher target of a flow with less than its
  *            share lets the queue grow.
+ *
+ * The paper's pseudo-code (section III-D), and which function is which line; all here where no file is named:
+ *
+ *   AFCD_QDISC_ENQUEUE   sample_packet                       sample_flow       queue_flows.h
+ *                        afcd_hash                           flow_slot         queue_flows.h
+ *                        update shadow_buffer, flow_table    enter_sample      queue_flows.h
+ *   AFCD_DEQUEUE         target_delay_i                      afcd_target
+ *                        within interval, the least delay
+ *                        is above target_delay_i             codel_is_below, codel_is_due   queue_codel.h
+ *                        drop, schedule the next, stop       codel_drops       queue_codel.h
+ *
+ * Both run when a packet arrives: `afcd_judge` is what calls them in this order.
  */
 #ifndef FAIRQ_LAW_AFCD_H
 #define FAIRQ_LAW_AFCD_H
