@@ -20,6 +20,7 @@ Each stage is measured without its first ``settle_s`` s. Goodput is payload at t
     lost_share        packets lost at the bottleneck, for want of room or by its queue law, over those and all
                       that passed it, from the first measured moment to the last; null without an agent
     short             null without short flows, or those due in that time, as `common.short_flows` has them
+    volleys           null without volleys, or their flows, see `volley_figures`
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.workloads.common.counts import Counts, more, rates
+from fairq_ryu.experiments.workloads.common.outcomes import Outcome
 from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 from fairq_ryu.experiments.workloads.tenants.settings import TenantFlow
 
@@ -97,6 +99,19 @@ def tenants_figures(
             }
             for name, goodput in zip(tenants, last["goodput_mbit"], strict=True)
         ],
+    }
+
+
+def volley_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The flows of volleys: ``count``, ``unfinished``, ``fct_ms``, the summary of the times from the common
+    start to the last byte of those that have finished (None: none), and what `timed_out` has.
+    """
+    times = [each.ms for each in outcomes if each.ms is not None]
+    return {
+        "count": len(outcomes),
+        "unfinished": len(outcomes) - len(times),
+        "fct_ms": stats.fct_summary(times),
+        **timed_out([each.rto_timeouts for each in outcomes]),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workloads.common.long_flows import LongFlow, LongFlows
 from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.common.short_flows import ShortFlows, short_figures
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.tenants import figures
@@ -55,11 +56,13 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         self._until("the first stage settles", at_ns, scenario.settle_s)
         before, sockets_before = self.reading(), self._long.sockets()
         stages: list[figures.Stage] = []
+        volleys: list[Outcome] = []
         for number in range(scenario.stages):
             from_s = number * scenario.stage_s
             step = f"stage {number + 1} of {scenario.stages}"
             self._until(step, at_ns, from_s + scenario.settle_s)
             began = self._long.mark()
+            volleys += self._volleys(step, at_ns, from_s + scenario.stage_s)
             self._until(step, at_ns, from_s + scenario.stage_s)
             stages.append(figures.Stage(from_s, began, self._long.mark()))
         sockets = (sockets_before, self._long.sockets())
@@ -75,12 +78,33 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         self._long.finish(self)
         return {
             "tenants": {
-                **figures.tenants_figures(scenario.tenants, self._flows, stages, sockets, scenario.weights),
+                **figures.tenants_figures(
+                    scenario.long_tenants, self._flows, stages, sockets, scenario.weights
+                ),
                 "lost_share": figures.lost_share(phase["queue"]),
                 "short": short,
+                "volleys": figures.volley_figures(volleys) if volleys else None,
             },
             **phase,
         }
+
+    def _volleys(self, step: str, at_ns: int, seconds: float) -> list[Outcome]:
+        """Volleys, as long as there is time for one until then."""
+        scenario = self._scenario
+        outcomes: list[Outcome] = []
+        receivers = scenario.plan.receivers
+        pairs = [(self._senders.index(one), receivers.index(other)) for one, other in scenario.volley]
+        while pairs:
+            begun = time.monotonic() - at_ns / 1e9
+            if begun + scenario.volley_interval_s > seconds:
+                break
+            flows = [
+                Flow(*pair, scenario.volley_bytes, seed=len(outcomes) + place)
+                for place, pair in enumerate(pairs)
+            ]
+            outcomes += self._probes.run(flows, timeout=scenario.volley_interval_s)
+            self._until(step, at_ns, begun + scenario.volley_interval_s)
+        return outcomes
 
     def _until(self, step: str, at_ns: int, seconds: float) -> None:
         """Wait until ``seconds`` after the first flow may start."""

@@ -42,6 +42,10 @@ TABLE = Table(
         Row("short flows unfinished", "", (_NAME, "short", "unfinished"), "d", Shown.NONZERO),
         *times("short flows FCT", (_NAME, "short", "fct_ms"), ("mean", "p50", "p99")),
         *common.timeout_flows("short flows", (_NAME, "short")),
+        Row("flows of volleys", "", (_NAME, "volleys", "count"), "d"),
+        Row("flows of volleys unfinished", "", (_NAME, "volleys", "unfinished"), "d", Shown.NONZERO),
+        *times("flows of volleys FCT", (_NAME, "volleys", "fct_ms"), ("mean", "p50", "p99")),
+        *common.timeout_flows("flows of volleys", (_NAME, "volleys")),
         *common.BOTTLENECK,
         *common.INTEGRITY,
     ),
@@ -84,7 +88,12 @@ TABLE = Table(
             "Fairness of goodputs: 1 when all are equal, 1/n when one of n has everything; without a time, in"
             " the last stage, in which all flows run.",
         ),
-        Term("FCT", "FCT", "Of a short flow: from opening the connection to the last byte."),
+        Term(
+            "FCT",
+            "FCT",
+            "Of a short flow: from opening the connection to the last byte. Of a flow of a volley: from the"
+            " common start.",
+        ),
         common.RTO,
         common.ACKS_REWRITTEN,
     ),

@@ -62,6 +62,27 @@ class TenantsScenario(shared.ShortScenario):
     settle_s: float = setting(
         "time at the beginning of each stage that is not measured", unit="s", low=0, high=3600, default=10.0
     )
+    volley_flows: int = setting(
+        "number of new flows in each volley of the last tenant with long flows; they start together, from "
+        "its hosts in turn to the receivers; 0: no volleys",
+        low=0,
+        high=MAX_FLOWS,
+        default=0,
+    )
+    volley_bytes: int = setting(
+        "size of each flow of a volley", unit="bytes", low=64, high=100_000_000, default=40_000
+    )
+    volley_interval_s: float = setting(
+        "time from one volley to the next; what has not arrived by then is unfinished",
+        unit="s",
+        low=0.1,
+        high=3600,
+        default=1.0,
+    )
+    short_tenant: bool = setting(
+        "the senders of short flows are one more tenant, of weight 1; no: they are of no tenant",
+        default=False,
+    )
     receiver_delays_ms: tuple[float, ...] = setting(
         "delay added to the round trips of each receiver, in addition to rtt_ms; there are as many "
         "receivers; only with topology dumbbell",
@@ -85,7 +106,14 @@ class TenantsScenario(shared.ShortScenario):
 
     @property
     def tenants(self) -> Mapping[str, tuple[str, ...]]:
-        """The tenants are called tenant1, tenant2 and so on."""
+        """The hosts of all tenants: of those with long flows, and of the one with the short flows."""
+        owned = self.long_tenants
+        short = {f"tenant{len(owned) + 1}": tuple(self.others)} if self.short_tenant else {}
+        return {**owned, **short}
+
+    @property
+    def long_tenants(self) -> Mapping[str, tuple[str, ...]]:
+        """The tenants with long flows are called tenant1, tenant2 and so on."""
         hosts = iter(self.plan.senders(self.senders))
         counts = self.tenant_hosts or (1,) * len(self.tenant_flows)
         return {
@@ -99,8 +127,8 @@ class TenantsScenario(shared.ShortScenario):
 
     @property
     def others(self) -> list[str]:
-        """The senders of no tenant: they send the short flows."""
-        owned = {host for hosts in self.tenants.values() for host in hosts}
+        """The senders of no tenant with long flows: they send the short flows."""
+        owned = {host for hosts in self.long_tenants.values() for host in hosts}
         return [host for host in self.plan.senders(self.senders) if host not in owned]
 
     @property
@@ -108,11 +136,18 @@ class TenantsScenario(shared.ShortScenario):
         """All long flows, tenant after tenant."""
         found: list[TenantFlow] = []
         receivers = self.plan.receivers
-        for (name, hosts), count in zip(self.tenants.items(), self.tenant_flows, strict=True):
+        for (name, hosts), count in zip(self.long_tenants.items(), self.tenant_flows, strict=True):
             for place in range(count):
                 sender, receiver = hosts[place % len(hosts)], receivers[place % len(receivers)]
                 found.append(TenantFlow(len(found), name, sender, receiver, place if self.staged else 0))
         return found
+
+    @property
+    def volley(self) -> list[tuple[str, str]]:
+        """Sender and receiver of each flow of a volley."""
+        hosts, receivers = list(self.long_tenants.values())[-1], self.plan.receivers
+        places = range(self.volley_flows)
+        return [(hosts[place % len(hosts)], receivers[place % len(receivers)]) for place in places]
 
     @property
     def stages(self) -> int:
@@ -144,6 +179,10 @@ class TenantsScenario(shared.ShortScenario):
             yield UserError(
                 f"there are {self.senders} senders, and the tenants have {owned} hosts",
                 "make them the same number, or set short_rate, so that the others send short flows",
+            )
+        if self.short_tenant and not self.short_rate:
+            yield UserError(
+                "short_tenant is set, and short_rate 0", "set short_rate, or take short_tenant out"
             )
         if sum(self.tenant_flows) > MAX_FLOWS:
             yield UserError(

@@ -1,5 +1,6 @@
 import pytest
 
+from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.tenants import figures, rows
 from fairq_ryu.experiments.workloads.tenants.figures import Stage
 from fairq_ryu.experiments.workloads.tenants.settings import TenantFlow
@@ -89,6 +90,14 @@ def test_packets_are_lost_for_want_of_room_or_by_a_law(rounds, share):
 
 def test_nothing_is_lost_where_nothing_was_sent():
     assert figures.lost_share({"qdisc_drops": 0, "rounds": {"packets": 0, "law": None}}) == 0
+
+
+def test_flows_of_volleys_that_have_not_finished_are_counted():
+    flow = Flow(0, 0, 1000, seed=1)
+    ended = [Outcome(flow, ms, 1000, None, 0, rto) for ms, rto in ((10.0, 0), (30.0, 1))]
+    found = figures.volley_figures([*ended, Outcome(flow, None, 5, "timeout", 3, 2)])
+    assert (found["count"], found["unfinished"], found["timeout_flows"]) == (3, 1, 2)
+    assert (found["fct_ms"]["count"], found["fct_ms"]["mean"], found["fct_ms"]["max"]) == (2, 20.0, 30.0)
 
 
 def test_rows_of_a_tenant_and_of_a_stage_say_which():

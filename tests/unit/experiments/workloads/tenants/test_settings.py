@@ -36,6 +36,15 @@ def test_flows_go_from_the_hosts_of_a_tenant_in_turn_to_the_receivers_in_turn():
     assert chosen.others == ["h4"]
 
 
+def test_volleys_come_from_the_hosts_of_the_last_tenant_and_short_flows_may_be_a_tenants():
+    chosen = scenario.load("tenants-incast", {"tenant_flows": "[1, 2]", "tenant_hosts": "[1, 1]"})
+    assert chosen.tenants == {"tenant1": ("h1",), "tenant2": ("h2",), "tenant3": ("h3",)}
+    assert {flow.tenant for flow in chosen.flows} == {"tenant1", "tenant2"}
+    assert chosen.others == ["h3"] and set(chosen.volley) == {("h2", "r")} and len(chosen.volley) == 24
+    alone = scenario.load("tenants-incast", {"volley_flows": "0", "short_tenant": "no"})
+    assert alone.volley == [] and list(alone.tenants) == ["tenant1"]
+
+
 def test_the_longest_round_trip_counts_for_windows():
     assert scenario.load("two-receivers").window_bytes == 10 * 125 * 160 + 125_000
 
@@ -61,6 +70,7 @@ def test_short_flows_need_half_of_the_link():
         ({"short_rate": "1"}, "the tenants have 2 hosts of 2 senders: none is left for short flows"),
         ({"tenant_flows": "[600, 500]"}, "tenant_flows has 1,100 flows in all"),
         ({"tenant_flows": "[0, 1]"}, "tenant_flows is [0, 1], and its member 0 must be from 1"),
+        ({"short_tenant": "yes"}, "short_tenant is set, and short_rate 0"),
         ({"settle_s": "75"}, "settle_s is 75, and stage_s 75: nothing would be measured"),
         (
             {"topology": "incast", "receiver_delays_ms": "[0, 5]"},
