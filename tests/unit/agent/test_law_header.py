@@ -19,6 +19,12 @@ def lists(text: str) -> dict[str, list[str]]:
     return {hook.lower(): re.findall(r"X\(\w+, (\w+)\)", calls) for hook, calls in found}
 
 
+def defines(name: str, hook: str) -> bool:
+    """Whether the header of a law has the definition of this function, by its text alone."""
+    text = (FOLDER / name / "law.h").read_text(encoding="utf-8")
+    return re.search(rf"^LAW_INLINE [^;{{]*\b{name}_{hook}\([^;{{]*\)\n{{", text, re.M) is not None
+
+
 @pytest.mark.parametrize(("header", "laws"), HEADERS, ids=["window", "queue"])
 def test_every_law_is_included_and_has_its_number(header, laws):
     text = header.text(laws, Path("/made"))
@@ -30,9 +36,11 @@ def test_every_law_is_included_and_has_its_number(header, laws):
 
 def test_a_hook_is_called_of_the_laws_whose_header_defines_it():
     window, queue = (lists(header.text(laws, Path("/made"))) for header, laws in HEADERS)
-    assert window["tick"] == ["fairswitch_tick", "iqm_tick", "sed_tick"]
+    for hook, calls in window.items():
+        defined = [f"{law.name}_{hook}" for law in window_laws().values() if defines(law.name, hook)]
+        assert calls == defined, hook
     assert window["window"] == [f"{law.name}_window" for law in window_laws().values()]
-    assert (window["sent"], window["acked"]) == (["acdc_sent"], ["acdc_acked"])
+    assert {"iqm_tick", "sed_tick"} <= set(window["tick"]) and "acdc_sent" in window["sent"]
     assert queue["judge"] == [f"{law.name}_judge" for law in queue_laws().values()]
 
 
