@@ -18,6 +18,7 @@ from fairq_ryu.agent.tc import NO_PLACE
 from fairq_ryu.channel import congestion, dropped_packet, oxm, segment_copies, segment_state
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.packet import parse
+from mininet_topos.patience import patient
 from tests.support.lab import FAIRQ, SINK, Process, end, fairq, output, received, until
 from tests.support.ofp import StubController
 
@@ -414,7 +415,7 @@ def visit(lab, port):
     sink = lab["r"].popen([sys.executable, "-c", SINK, str(port)], stdout=subprocess.PIPE, text=True)
     assert sink.stdout.readline() == "ready\n"
     source = lab["h1"].popen([sys.executable, "-c", VISIT, lab["r"].IP(), str(port)])
-    assert source.wait(10) == sink.wait(10) == 0
+    assert source.wait(patient(10)) == sink.wait(patient(10)) == 0
 
 
 def test_beginnings_and_ends_are_copied_to_a_controller_that_asks(lab, stub):

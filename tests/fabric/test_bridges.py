@@ -15,6 +15,7 @@ import pytest
 from fairq_ryu.agent import status
 from fairq_ryu.experiments.free_ports import free_port
 from mininet_topos.commands import has_kernel_datapath
+from mininet_topos.patience import patient
 from tests.support.lab import (
     BIN,
     FAIRQ,
@@ -191,7 +192,7 @@ def test_windows_are_lowered_across_the_bridges(host, stub):
     sink = host.bulk()
     assert until(lambda: received(sink) > 500_000)
     end(host.source)
-    sink.wait(20)
+    sink.wait(patient(20))
     # The answer comes from what a thread has read.
     (data,) = until(outer.flows)
     (acks,) = until(inner.flows)

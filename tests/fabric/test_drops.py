@@ -16,6 +16,7 @@ import pytest
 
 from fairq_ryu.agent.programs.taildrop import start_taildrop
 from fairq_ryu.experiments.measure.queues import losses
+from mininet_topos.patience import patient
 from tests.support.capture import frames
 from tests.support.lab import end, until
 from tests.support.wires import inside
@@ -52,7 +53,7 @@ class Sniffer:
     def stop(self):
         for process, log in self._running.values():
             process.send_signal(signal.SIGINT)
-            process.wait(20)
+            process.wait(patient(20))
             assert "\n0 packets dropped by kernel" in log.read_text(), log.read_text()
 
 

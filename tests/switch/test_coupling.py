@@ -21,6 +21,7 @@ from fairq_ryu.experiments.hostcc.controls import offered, refusal
 from fairq_ryu.experiments.hostcc.coupling import Coupling, Group, Membership, cookie
 from fairq_ryu.experiments.hostcc.hosts import in_use
 from fairq_ryu.experiments.hostcc.registered import SharedControl
+from mininet_topos.patience import patient
 from tests.support.coupled_network import MSS, CoupledNetwork, Flow, Namespace, jain
 from tests.support.documents import ROOT
 from tests.support.lab import until
@@ -262,13 +263,13 @@ def test_the_command_loads_for_a_namespace_and_unloads(
             assert "ctrl_reno: new connections" in said(second)
             with serving(*words) as third:
                 assert "another `fairq host` serves this network namespace" in said(third)
-                assert third.wait(10) == 2
+                assert third.wait(patient(10)) == 2
             first.send_signal(number)
-            assert "ctrl_reno: ended" in said(first) and first.wait(10) == 0
+            assert "ctrl_reno: ended" in said(first) and first.wait(patient(10)) == 0
             assert (in_use(here.pid), in_use(there.pid)) == (before, "ctrl_reno")
             assert "ctrl_reno" in offered()
             second.send_signal(number)
-            assert second.wait(10) == 0
+            assert second.wait(patient(10)) == 0
     assert in_use(there.pid) == before
     assert until(lambda: "ctrl_reno" not in offered())
 
@@ -282,7 +283,7 @@ def test_what_a_killed_command_has_left_is_taken_over(stack: contextlib.ExitStac
     with serving(*words) as second:
         assert "ctrl_cubic: new connections" in said(second) and in_use(here.pid) == "ctrl_cubic"
         second.send_signal(signal.SIGTERM)
-        assert second.wait(10) == 0
+        assert second.wait(patient(10)) == 0
     assert in_use(here.pid) == "cubic"
 
 
