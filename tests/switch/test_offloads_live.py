@@ -9,7 +9,7 @@ import platform
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +96,20 @@ def listed(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def counted(name: str, kind: str) -> int:
-    """The packets that a qdisc of this kind has counted: clsact is older than the queue, and a bridge reports
-    its multicast groups (IGMP) within a second, perhaps between the two.
+def counted(name: str, *kinds: str) -> list[int]:
+    """The packets that qdiscs of these kinds have counted."""
+    packets = {each["kind"]: each["packets"] for each in listed(name)}
+    return [packets[kind] for kind in kinds]
+
+
+def at_one_time(read: Callable[[], list[int]]) -> list[int]:
+    """What two readings have in common: clsact is older than the queue, and a bridge reports its multicast
+    groups (IGMP) within a second, perhaps while these are read.
     """
-    return sum(each["packets"] for each in listed(name) if each["kind"] == kind)
+    found: list[int] = []
+    while (again := read()) != found:
+        found = again
+    return found
 
 
 def receive(server: socket.socket, size: int) -> bytes:
@@ -249,11 +258,12 @@ def test_packets_of_more_than_64_kilobytes(hosts: Hosts) -> None:
 def test_a_port_that_cuts_loses_segments_one_by_one(hosts: Hosts) -> None:
     """As the port of a switch, for which nobody hands over 64 KB at once."""
     cutting("p2")
-    queued = counted("p2", "tbf")
-    before, early = frames_of_host(hosts, SERVER, "p2h") - queued, counted("p2", "clsact") - queued
+    came, handed, queued = at_one_time(
+        lambda: [frames_of_host(hosts, SERVER, "p2h"), *counted("p2", "clsact", "tbf")]
+    )
+    before, early = came - queued, handed - queued
     sent, again = transfer(hosts, MANY)
     found: dict[str, Any] = {}
-    came = 0
 
     def agree() -> bool:
         """The connections may still be closing: a segment may pass between two readings."""
@@ -280,7 +290,8 @@ def test_a_port_that_cuts_loses_segments_one_by_one(hosts: Hosts) -> None:
 def test_what_the_tail_drop_takes_and_what_passes_is_what_was_sent(hosts: Hosts) -> None:
     whole("p2")
     drop = start_taildrop({"p2": LIMIT})
-    early = counted("p2", "clsact") - counted("p2", "htb")
+    handed, queued = at_one_time(lambda: counted("p2", "clsact", "htb"))
+    early = handed - queued
     try:
         sent, _ = transfer(hosts, MANY)
         found: dict[str, Any] = {}
@@ -291,8 +302,8 @@ def test_what_the_tail_drop_takes_and_what_passes_is_what_was_sent(hosts: Hosts)
             lost = drop.dropped(socket.if_nametoindex("p2"))
             return bool(found["clsact"]["packets"] - early == found["htb"]["packets"] + lost)
 
-        assert until(agree)
-        lost = drop.dropped(socket.if_nametoindex("p2"))
+        agreed, lost = until(agree), drop.dropped(socket.if_nametoindex("p2"))
+        assert agreed, f"{counted('p2', 'clsact', 'htb')}, {early} before, {lost} dropped"
         assert found["htb"]["drops"] == 0
         assert lost > 0 and sent > SIZE // FRAME
         # Whole packets: many segments at once.

@@ -316,7 +316,7 @@ def test_the_parameters_of_each_kind() -> None:
     assert parameters(afq, LIMITS).flags == flags["ECN"] | flags["FLOWS"]
     assert (own(afq).sharing.target_bytes, own(afq).sharing.variant) == (25_000, Variant.AUTHORS)
     red = own(RedLaw(max_p_ppm=1_000_000))
-    assert (red.min_bytes, red.max_bytes, red.max_p_q32, red.weight_shift) == (10_416, 31_250, 2**32 - 1, 9)
+    assert (red.min_bytes, red.max_bytes, red.max_p_q32, red.weight_shift) == (10_412, 31_250, 2**32 - 1, 9)
     assert (parameters(RedLaw(weight_shift=7), LIMITS).unit, parameters(AFCD, LIMITS).unit) == (7, 2000)
     assert (own(SfbLaw()).bin_packets, own(SfbLaw()).bin_most) == (20, 25)
     assert parameters(SfbLaw(), LIMITS).flags == flags["BINS"]
