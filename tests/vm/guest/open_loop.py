@@ -59,7 +59,7 @@ class Row(NamedTuple):
 ROWS = [
     *(Row(law, load) for law in ("red", "codel") for load in (1.1, 1.3)),
     *(Row(law, 1.05, 8, ((1.3, 5), (0, 5)), ", after a pause") for law in ("red", "codel")),
-    *(Row("sfb", load, 2) for load in (1.1, 2)),
+    *(Row("sfb", load, 2) for load in (1.1, 2, 10)),
     Row("sfb", 1.1, 2, ((10, 2),), ", flows that did not respond before"),
 ]
 
