@@ -91,12 +91,13 @@ class Load:
         for number, at in enumerate(self._times(load, seconds)):
             time.sleep(max(0.0, start + at - time.monotonic()))
             self.late = max(self.late, time.monotonic() - start - at)
-            if number % SAMPLED == 0:
-                for samples, each in zip(read, self.backlogs, strict=True):
-                    samples.append(each.read())
             frame = self.random.choice(self.frames)
-            for sender in self.sockets[:: 1 if number % 2 else -1]:  # each port first in turn
-                _send(sender, frame)
+            order = (0, 1) if number // SAMPLED % 2 else (1, 0)  # meanwhile the other queue becomes shorter
+            if number % SAMPLED == 0:
+                for port in order:
+                    read[port].append(self.backlogs[port].read())
+            for port in order:
+                _send(self.sockets[port], frame)
         time.sleep(max(0.0, start + seconds - time.monotonic()))
         return [stats.mean(samples or [0]) for samples in read]
 
