@@ -41,9 +41,8 @@ def settings(path: Path, text: str) -> loader.Config:
         ),
         # Of our CoDel: the interval is twice 1 ms and the 100 ms that the buffer takes to drain.
         ("codel", "codel limit 82 target 10100us interval 202000us"),
-        # The FIFO below SFB has the limit. Of our SFB: 66 / 65535 and 11 / 65535, of which tc cuts off what
-        # is behind the point.
-        ("sfb", "sfb limit 2083 max 25 target 20 increment 0.001014725 decrement 0.000175479"),
+        # The FIFO below SFB has the limit. Of our SFB: 66 / 65535 and 11 / 65535. tc rounds.
+        ("sfb", "sfb limit 2083 max 25 target 20 increment 0.001007095 decrement 0.000167849"),
     ],
 )
 def test_the_command_line_has_the_buffer_of_the_port(kind: str, arguments: str) -> None:
