@@ -15,7 +15,7 @@ from packages import dates, settings_file
 _ENVIRONMENT = {
     "FAIRQ_URL": "Address of the controller's REST interface, for fairq show and fairq announce.",
     "FAIRQ_TOKEN": "Token for changes by the REST interface, where no token_file is configured or given.",
-    "FAIRQ_RUNDIR": "Directory for locks, status sockets and flow files of agents: not /run/fairq_ryu.",
+    "FAIRQ_RUNDIR": "Directory of agents for locks, sockets and flows, instead of /run/fairq_ryu.",
 }
 _FILES = {
     "/etc/fairq/fairq.conf": "Settings of controller and agents; see fairq.conf(5).",

@@ -49,8 +49,8 @@ def without_port(queues: Iterable[FarQueue], ports: Iterable[BridgePort]) -> lis
 
 
 def known_line(port: BridgePort) -> int:
-    """The rate of the line by which the data of a far queue arrives, bytes per second, as the configuration
-    or the link says; 0: neither does.
+    """The rate of the line by which the data of a far queue arrives, bytes per second, as a lease, the
+    configuration or the link says; 0: none does.
     """
     assert port.far is not None
     return port.far.line(_link(port))

@@ -23,8 +23,8 @@ def console() -> Console:
 
 
 def print_whole(out: Console, shown: RenderableType) -> None:
-    """Print a table, or several, without cutting words and numbers: in a terminal that is too narrow for
-    them, its lines are longer than the terminal, which wraps them.
+    """Print a table, or several, without cutting numbers: in a terminal that is too narrow for them, its
+    lines are longer than the terminal, which wraps them.
     """
     parts = shown.renderables if isinstance(shown, Group) else [shown]
     out.width = max(out.width, *(_least_width(part) for part in parts if isinstance(part, Table)), 1)

@@ -34,7 +34,7 @@ def show_all(url: str, json_output: bool = False) -> int:
         for line in (none, *show_tables.unanswered(answer)):
             out.print(Text(plain(line)))
         return 0
-    out.print(show_tables.table("ports", {**answer, "ports": rows}, url))
+    columns.print_whole(out, show_tables.table("ports", {**answer, "ports": rows}, url))
     answer = client.ask(url, "GET", "/v1/far-queues", usage=_USAGE)
     try:
         lines = [_described(each) for each in answer["far_queues"]]

@@ -10,7 +10,7 @@ from typing import Any
 from rich.text import Text
 
 from fairq_ryu import client
-from fairq_ryu.cli.columns import console, long, plain_table, word
+from fairq_ryu.cli.columns import console, long, plain_table, print_whole, word
 from fairq_ryu.errors import plain
 
 
@@ -43,7 +43,7 @@ def main(
     out = console()
     out.print(Text(plain(f"{heading}{'' if rows else '; no port has another mode now'}")))
     if rows:
-        out.print(plain_table([word("port"), long("name"), word("mode"), word("rules")], rows))
+        print_whole(out, plain_table([word("port"), long("name"), word("mode"), word("rules")], rows))
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from fairq_ryu.cli.columns import console, long, number, plain_table
+from fairq_ryu.cli.columns import console, long, number, plain_table, print_whole
 from fairq_ryu.cli.far_notes import rate_text
 from fairq_ryu.errors import plain
 
@@ -40,7 +40,7 @@ def print_status(about: dict[str, Any]) -> None:
         columns += [number("would lower"), long("mode")]
         rows = [[*row, str(port["would_lower"]), port["mode"]] for row, port in zip(rows, ports, strict=True)]
         note += "; would lower: those that were counted instead, because the port is only observed"
-    out.print(plain_table(columns, rows))
+    print_whole(out, plain_table(columns, rows))
     out.print(Text(note))
     for line in _remarks(about):
         out.print(Text(plain(line)))

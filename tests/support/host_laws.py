@@ -120,6 +120,8 @@ class HostLaw:
         self.parameters = parameters
         self.state = layout.fq_law_state()
         self._input = layout.fq_law_input()
+        self.driven_ns = 0
+        """the time to which a trace has come"""
         self.refs = ctypes.byref(self.parameters), ctypes.byref(self.state)
 
     def own(self, struct: str) -> Any:

@@ -66,4 +66,5 @@ def drive(
             given = [now, area & _U64, backlog, count, young]
         elif name in ("saw_segment", "flow_began", "limited", "opening"):
             given = [*given, now]
+        law.driven_ns = now
         yield law, name, getattr(law, name)(*given)

@@ -76,6 +76,7 @@ def test_a_control_of_another_version_is_not_joined(monkeypatch: pytest.MonkeyPa
         with pytest.raises(UserError, match="another version") as error:
             SharedControl("ctrl_reno")
         assert "fairq host" in error.value.remedy
+    assert until(lambda: "ctrl_reno" not in offered())
 
 
 def only(coupling: Coupling, tenant: str) -> Group:

@@ -36,8 +36,8 @@ class MachineRun:
     clang: str
     """versions"""
     ran: dict[str, str] = field(default_factory=dict)
-    """how each thing ended and of which commit, by its name: {"make demo": "passed (8ef46a83)"}; nothing: not
-    run
+    """how each thing ended and of which commit, or day, by its name: {"make demo": "passed (8ef46a83)"};
+    nothing: not run
     """
 
     @property

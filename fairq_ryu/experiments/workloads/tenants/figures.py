@@ -1,6 +1,7 @@
 """The figures of tenants, in the object ``tenants`` of a policy in the result. Pure functions.
 
-Each stage is measured without its first ``settle_s`` s. Goodput is payload at the receivers, Mbit/s.
+They are of the tenants with long flows, and of those flows, unless the name says otherwise. Each stage is
+measured without its first ``settle_s`` s. Goodput is payload at the receivers, Mbit/s.
 
     stages            of each stage:
       from_s            its start as planned, since the first flow may start

@@ -25,7 +25,7 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._expected_s = LEAD_S + scenario.stages * scenario.stage_s
-        self._probes = VolleyRunner(self, testbed, self._senders, scenario.plan.receivers)
+        self._volley_runner = VolleyRunner(self, testbed, self._senders, scenario.plan.receivers)
         self._flows = scenario.flows
         flows = [
             LongFlow(
@@ -48,7 +48,7 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         """All stages."""
         scenario = self._scenario
         self._progress("reaching every sender", 0.0)
-        self._probes.reach_all()
+        self._volley_runner.reach_all()
         at_ns = time.monotonic_ns() + int(LEAD_S * 1e9)
         self._long.begin(at_ns)
         if self._short is not None:
@@ -102,7 +102,7 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
                 Flow(*pair, scenario.volley_bytes, seed=len(outcomes) + place)
                 for place, pair in enumerate(pairs)
             ]
-            outcomes += self._probes.run(flows, timeout=scenario.volley_interval_s)
+            outcomes += self._volley_runner.run(flows, timeout=scenario.volley_interval_s)
             self._until(step, at_ns, begun + scenario.volley_interval_s)
         return outcomes
 

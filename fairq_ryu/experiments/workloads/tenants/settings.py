@@ -73,7 +73,7 @@ class TenantsScenario(shared.ShortScenario):
         "size of each flow of a volley", unit="bytes", low=64, high=100_000_000, default=40_000
     )
     volley_interval_s: float = setting(
-        "time from one volley to the next; what has not arrived by then is unfinished",
+        "least time from one volley to the next; what has not arrived so long after its start is unfinished",
         unit="s",
         low=0.1,
         high=3600,
@@ -192,6 +192,12 @@ class TenantsScenario(shared.ShortScenario):
             yield UserError(
                 f"settle_s is {self.settle_s:g}, and stage_s {self.stage_s:g}: nothing would be measured",
                 "lower the first, or raise the second",
+            )
+        elif self.volley_flows and self.settle_s + self.volley_interval_s > self.stage_s:
+            yield UserError(
+                f"volley_interval_s is {self.volley_interval_s:g}, and {self.stage_s - self.settle_s:g} s of "
+                "a stage are measured: no volley would start",
+                "lower it, or raise stage_s",
             )
         if self.receiver_delays_ms and self.topology != "dumbbell":
             yield UserError(

@@ -71,6 +71,7 @@ def test_short_flows_need_half_of_the_link():
         ({"tenant_flows": "[600, 500]"}, "tenant_flows has 1,100 flows in all"),
         ({"tenant_flows": "[0, 1]"}, "tenant_flows is [0, 1], and its member 0 must be from 1"),
         ({"short_tenant": "yes"}, "short_tenant is set, and short_rate 0"),
+        ({"volley_flows": "1", "volley_interval_s": "60.5"}, "60 s of a stage are measured: no volley would"),
         ({"settle_s": "75"}, "settle_s is 75, and stage_s 75: nothing would be measured"),
         (
             {"topology": "incast", "receiver_delays_ms": "[0, 5]"},
