@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fairq_ryu.agent.libbpf import BpfError, in_short
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.hostcc.controls import offered, refusal
+from fairq_ryu.experiments.hostcc.controls import refusal
 from fairq_ryu.experiments.hostcc.coupling import MOST_PRIORITY, Membership, cookie
 from fairq_ryu.experiments.hostcc.names import OWN
 from fairq_ryu.experiments.hostcc.registered import SharedControl
@@ -156,6 +156,17 @@ def _alone(netns: Path | None) -> Iterator[None]:
         yield
 
 
+def _usual() -> str:
+    """CUBIC as the default of this namespace, or Reno: the kernel lets a namespace have no other control than
+    the machine allows, and always Reno. Returns which.
+    """
+    try:
+        _DEFAULT.write_text("cubic")
+    except OSError:
+        return "reno"
+    return "cubic"
+
+
 @contextlib.contextmanager
 def _default(netns: Path | None, control: str) -> Iterator[None]:
     """The control is the namespace's default, and afterwards the one of before is again."""
@@ -163,7 +174,7 @@ def _default(netns: Path | None, control: str) -> Iterator[None]:
         before = _DEFAULT.read_text().strip()
         if before in COUPLED:
             # What a `fairq host` has left that was killed.
-            before = "cubic" if "cubic" in offered() else "reno"
+            before = _usual()
         _DEFAULT.write_text(control)
     try:
         with entered(netns), socket.socket() as sock:
