@@ -14,6 +14,7 @@ from fairq_ryu.errors import plain
 
 # Width of the tables in characters where the output has no width of its own, as in a pipe.
 WIDTH = 100
+# Of a column that is wrapped, the least characters.
 _WORD = 4
 
 

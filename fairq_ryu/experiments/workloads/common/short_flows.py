@@ -81,17 +81,26 @@ def arrived_and_compared(
 
 
 def short_figures(flows: Sequence[Mapping[str, Any]], phase_ns: tuple[int, int]) -> dict[str, Any]:
-    """The short flows that were due in the phase, its end excluded: ``count``, ``unfinished``, ``fct_ms``,
-    the summary of the times from connect() to the last byte of those that have finished (None: none), and
-    what `timed_out` has. ``flows`` as `ShortFlows.finish` returns them.
+    """The short flows that were due in the phase, its end excluded: what `flow_figures` has of their
+    times from connect() to the last byte. ``flows`` as `ShortFlows.finish` returns them.
     """
     # By when they were due: a flow that the machine starts late, or that ends late, belongs to its phase.
     begin, end = phase_ns
     counted = [flow for flow in flows if begin <= flow["due_ns"] < end]
-    times = [(done - flow["start_ns"]) / 1e6 for flow in counted if (done := flow["done_ns"]) is not None]
+    times = [
+        None if flow["done_ns"] is None else (flow["done_ns"] - flow["start_ns"]) / 1e6 for flow in counted
+    ]
+    return flow_figures(times, [flow["total_rto"] for flow in counted])
+
+
+def flow_figures(times_ms: Sequence[float | None], timeouts: Sequence[int | None]) -> dict[str, Any]:
+    """Of flows with these times (None: unfinished) and timeouts: ``count``, ``unfinished``, ``fct_ms``, the
+    summary of the times of those that have finished (None: none), and what `timed_out` has.
+    """
+    finished = [each for each in times_ms if each is not None]
     return {
-        "count": len(counted),
-        "unfinished": len(counted) - len(times),
-        "fct_ms": fct_summary(times),
-        **timed_out([flow["total_rto"] for flow in counted]),
+        "count": len(times_ms),
+        "unfinished": len(times_ms) - len(finished),
+        "fct_ms": fct_summary(finished),
+        **timed_out(timeouts),
     }

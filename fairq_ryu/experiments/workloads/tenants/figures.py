@@ -21,7 +21,8 @@ measured without its first ``settle_s`` s. Goodput is payload at the receivers, 
     lost_share        packets lost at the bottleneck, for want of room or by its queue law, over those and all
                       that passed it, from the first measured moment to the last; null without an agent
     short             null without short flows, or those due in that time, as `common.short_flows` has them
-    volleys           null without volleys, or their flows, see `volley_figures`
+    volleys           null without volleys, or the flows of all, as `common.short_flows` has them, from the
+                      common start
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from typing import Any, NamedTuple
 
 from fairq_ryu.experiments.measure import stats
 from fairq_ryu.experiments.workloads.common.counts import Counts, more, rates
-from fairq_ryu.experiments.workloads.common.outcomes import Outcome
 from fairq_ryu.experiments.workloads.common.timeouts import timed_out
 from fairq_ryu.experiments.workloads.tenants.settings import TenantFlow
 
@@ -100,19 +100,6 @@ def tenants_figures(
             }
             for name, goodput in zip(tenants, last["goodput_mbit"], strict=True)
         ],
-    }
-
-
-def volley_figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The flows of volleys: ``count``, ``unfinished``, ``fct_ms``, the summary of the times from the common
-    start to the last byte of those that have finished (None: none), and what `timed_out` has.
-    """
-    times = [each.ms for each in outcomes if each.ms is not None]
-    return {
-        "count": len(outcomes),
-        "unfinished": len(outcomes) - len(times),
-        "fct_ms": stats.fct_summary(times),
-        **timed_out([each.rto_timeouts for each in outcomes]),
     }
 
 

@@ -9,7 +9,7 @@ from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workloads.common.long_flows import LongFlow, LongFlows
 from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
-from fairq_ryu.experiments.workloads.common.short_flows import ShortFlows, short_figures
+from fairq_ryu.experiments.workloads.common.short_flows import ShortFlows, flow_figures, short_figures
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.tenants import figures
 from fairq_ryu.experiments.workloads.tenants.settings import TenantsScenario
@@ -83,7 +83,11 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
                 ),
                 "lost_share": figures.lost_share(phase["queue"]),
                 "short": short,
-                "volleys": figures.volley_figures(volleys) if volleys else None,
+                "volleys": flow_figures(
+                    [each.ms for each in volleys], [each.rto_timeouts for each in volleys]
+                )
+                if volleys
+                else None,
             },
             **phase,
         }

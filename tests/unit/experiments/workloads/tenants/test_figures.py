@@ -1,6 +1,6 @@
 import pytest
 
-from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
+from fairq_ryu.experiments.workloads.common.short_flows import flow_figures
 from fairq_ryu.experiments.workloads.tenants import figures, rows
 from fairq_ryu.experiments.workloads.tenants.figures import Stage
 from fairq_ryu.experiments.workloads.tenants.settings import TenantFlow
@@ -93,9 +93,7 @@ def test_nothing_is_lost_where_nothing_was_sent():
 
 
 def test_flows_of_volleys_that_have_not_finished_are_counted():
-    flow = Flow(0, 0, 1000, seed=1)
-    ended = [Outcome(flow, ms, 1000, None, 0, rto) for ms, rto in ((10.0, 0), (30.0, 1))]
-    found = figures.volley_figures([*ended, Outcome(flow, None, 5, "timeout", 3, 2)])
+    found = flow_figures([10.0, 30.0, None], [0, 1, 2])
     assert (found["count"], found["unfinished"], found["timeout_flows"]) == (3, 1, 2)
     assert (found["fct_ms"]["count"], found["fct_ms"]["mean"], found["fct_ms"]["max"]) == (2, 20.0, 30.0)
 
