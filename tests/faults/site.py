@@ -32,7 +32,7 @@ from mininet_topos.patience import patient
 from tests.faults.load import DEADLINES_PORT, Load
 from tests.support import clock
 from tests.support.lab import BIN, ENVIRONMENT, FAIRQ, TOKEN, Process, is_open, output, until
-from tests.support.own_machine import DATABASE, SWITCH, OwnMachine
+from tests.support.own_machine import DATABASE, SWITCH, OwnMachine, cubic_allowed
 from tests.support.traces import processes
 
 BRIDGE, OTHER = "s1", "s2"
@@ -535,7 +535,7 @@ def made_site(others: int = 0) -> Iterator[Site]:
     """A site on a machine of its own, and this thread on it."""
     machine = OwnMachine()
     try:
-        with _many_descriptors(), machine.used():
+        with cubic_allowed(), _many_descriptors(), machine.used():
             site = Site(machine, others)
             try:
                 site.start()
