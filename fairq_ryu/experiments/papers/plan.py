@@ -13,7 +13,7 @@ It is data, a file for each paper, in ../scenarios/papers. The form of such a fi
       repeat     repetitions
       seconds    that one policy takes once, about, from the start of its network to its end
       set        settings of the scenario that are changed
-      config     settings of controller and agents, by section, for all policies; not for simulated hosts
+      config     settings of controller and agents, by section, for all policies
       ack_every  of simulated hosts
       quick      for --quick: set (added to the other), policies, repeat, seconds; without it, the experiment
                  is left out there

@@ -122,19 +122,21 @@ def _scenario(experiment: Experiment) -> Scenario:
 
 
 def _part(experiment: Experiment, chosen: Scenario, variants: Sequence[Variant], directory: Path) -> _Part:
-    simulation = _simulation(experiment, chosen)
+    simulation = None
     name = experiment.given
-    if simulation is None:
-        with tempfile.TemporaryDirectory() as temporary:
-            given = _write_config(experiment, Path(temporary))
+    with tempfile.TemporaryDirectory() as temporary:
+        given = _write_config(experiment, Path(temporary))
+        if experiment.simulated:
+            simulation = Simulation(chosen, experiment.policies, given, ack_every=experiment.ack_every)
+            files = [] if given is None else [given]
+            metadata = {
+                **machine.origin(name, dict(experiment.set), given, files),
+                "simulator": simulation.metadata,
+                "variants": {},
+            }
+        else:
             files = config_files(chosen, Path(temporary), given)
             metadata = machine.metadata(name, dict(experiment.set), variants, given, files)
-    else:
-        metadata = {
-            **machine.origin(name, dict(experiment.set), None, []),
-            "simulator": simulation.metadata,
-            "variants": {},
-        }
     store = Store(directory, describe(name, chosen, (), variants, metadata))
     given = directory / _CONFIG if experiment.config else None
     measure = None if simulation is None else _simulated(simulation)
@@ -148,12 +150,6 @@ def _write_config(experiment: Experiment, directory: Path) -> Path | None:
     path = directory / _CONFIG
     path.write_text(experiment.config)
     return path
-
-
-def _simulation(experiment: Experiment, chosen: Scenario) -> Simulation | None:
-    if not experiment.simulated:
-        return None
-    return Simulation(chosen, experiment.policies, ack_every=experiment.ack_every)
 
 
 def _simulated(simulation: Simulation) -> Measure:

@@ -1,6 +1,7 @@
 """The series without a network: what is run, kept, continued, refused, judged and drawn."""
 
 import copy
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -117,6 +118,32 @@ def test_an_experiment_may_have_a_configuration_of_its_own(bench, tmp_path, monk
     assert series.main(tmp_path) == 0
     assert bench.configs == {"A": far.config, "B": None}
     assert result.load(tmp_path / "A")["metadata"]["policy_config"] == far.config
+
+
+def test_the_simulator_gets_the_configuration_of_an_experiment(bench, tmp_path, monkeypatch):
+    given = []
+
+    class Simulation:
+        metadata = {"acks": 1}
+
+        def __init__(self, chosen, policies, config_file, ack_every):
+            given.append((config_file and config_file.read_text(), ack_every))
+            self.scenario = chosen
+
+        def run(self, policy, number):
+            return {**copy.deepcopy(STORED["policies"][0]), "policy": policy}
+
+    monkeypatch.setattr(series, "Simulation", Simulation)
+    scenario = str(plan.program.SOURCES / "scenarios/iqm-25.toml")
+    changed = {"scenario": scenario, "simulated": True, "set": {}}
+    near = dataclasses.replace(A, **changed, config="[iqm]\ninterval = 0.0005\n", ack_every=1)
+    monkeypatch.setattr(
+        plan, "load", lambda _quick=False: (Paper("P", "by P", (near, dataclasses.replace(B, **changed))),)
+    )
+    assert series.main(tmp_path) == 0
+    assert given == [(near.config, 1), (None, plan.order.ACK_EVERY)]
+    metadata = result.load(tmp_path / "A")["metadata"]
+    assert metadata["policy_config"] == near.config and metadata["settings"]["iqm"]["interval"] == 0.0005
 
 
 def test_a_killed_series_continues_with_what_is_missing(bench, tmp_path):
