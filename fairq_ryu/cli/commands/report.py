@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from fairq_ryu.cli.commands import options
+from fairq_ryu.errors import UserError
 
 NAME = "report"
 HELP = "print the table of a run or a sweep, and draw its pictures and a page"
@@ -43,6 +44,10 @@ def run(args: argparse.Namespace) -> int:
         with ownership.given_to_caller(out, papers_report.WRITTEN):
             return papers_report.main(args.directory, quick, out, args.flows)
     if store.is_sweep(args.directory):
+        if args.flows:
+            raise UserError(
+                f"{args.directory} is a sweep, and --flows is for a run or a series", "leave it out"
+            )
         found = store.Store.load(args.directory)
         with ownership.given_to_caller(out, sweep_report.written(found)):
             return sweep_report.main(found, out)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from fairq_ryu.cli import main as cli
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import scenario
 from fairq_ryu.experiments.measure import machine
@@ -242,6 +243,14 @@ def test_a_picture_has_the_drawn_headlines_and_every_policy(bench, tmp_path):
     assert [len(panel.containers) for panel in panels] == [2, 2, 2]
     shares = [list(each.lines[0].get_ydata()) for each in panels[2].containers]
     assert shares == [[25, 25, 25], [0, 0, 0]]
+
+
+def test_a_sweep_has_no_records_of_flows(bench, tmp_path, capsys):
+    run(tmp_path, repeat=1)
+    before = sorted(tmp_path.iterdir())
+    assert cli.main(["report", str(tmp_path), "--flows"]) == 2
+    assert "is a sweep, and --flows is for a run or a series" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_a_sweep_that_has_just_begun_has_no_report(bench, tmp_path):
