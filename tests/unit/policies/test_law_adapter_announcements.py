@@ -12,8 +12,7 @@ from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.policies.engine import PolicyEngine
 from fairq_ryu.policies.law_adapter import takes_announcements
-from fairq_ryu.rest.announcements import Declined
-from fairq_ryu.rest.views import AnnouncementsView
+from fairq_ryu.rest.views import AnnouncementsView, Declined
 from tests.support.site import Site
 
 WANTED = Request("10.0.0.1", "10.0.0.2", 80, size=1000, deadline=0.5)
