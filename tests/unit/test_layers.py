@@ -90,6 +90,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "packet",
             "policies.base",
             "policies.choice",
+            "agent.bpf_info",
             "agent.law_header",
             "agent.law_table",
             "agent.layout",
