@@ -60,7 +60,9 @@ class Leases:
 
 
 class SimulatedPorts:
-    """The ports of a bridge, each with a busy queue (:class:`fairq_ryu.agent.openflow_server.BridgeData`)."""
+    """The ports of a bridge, each with a busy queue (what a server uses of
+    :class:`fairq_ryu.agent.programs.bridge.BridgePrograms`).
+    """
 
     reports_drops = True
     capabilities = description.ALL

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.channel import congestion, dropped_packet
-from fairq_ryu.channel.congestion import CongestionNotice
 from fairq_ryu.channel.dropped_packet import DroppedPacket
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.refusal import OpenFlowError
@@ -31,23 +31,6 @@ GAP = 0.002
 """Seconds between two notices of a port: a queue that flaps is no more than 500 messages a second."""
 DROP_RATE = 20_000
 """Dropped packets a second that are sent to controllers: as many as an engine of recovery acts on."""
-
-
-class Queues(Protocol):
-    """The queues (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a fake)."""
-
-    @property
-    def reports_drops(self) -> bool:
-        """Whether dropped packets can be reported."""
-
-    def has_port(self, port: int) -> bool:
-        """Whether this is a port of the bridge."""
-
-    def set_thresholds(self, ofport: int, thresholds: Thresholds | None) -> None:
-        """Set a port's thresholds; None removes them."""
-
-    def congestion(self, ofport: int) -> CongestionNotice:
-        """The state of a port now."""
 
 
 class Sender(Protocol):
@@ -146,7 +129,7 @@ class CongestionMonitor:
     """The thresholds in force, and the messages that follow from them."""
 
     def __init__(
-        self, queues: Queues, sender: Sender, gap: float = GAP, drop_rate: float = DROP_RATE
+        self, queues: BridgePrograms, sender: Sender, gap: float = GAP, drop_rate: float = DROP_RATE
     ) -> None:
         """``gap``: minimum time between two notices of a port, s; ``drop_rate``: maximum packets per s."""
         self._queues, self._sender = queues, sender

@@ -12,43 +12,15 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 from fairq_ryu.agent.egress_chain import said
 from fairq_ryu.agent.egress_tap import EgressTap
 from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.programs.host import HostPrograms
 from fairq_ryu.agent.rtnetlink import TcChanges
 
 log = logging.getLogger(__name__)
-
-
-class Filters(Protocol):
-    """The programs as this part needs them (:class:`fairq_ryu.agent.programs.host.HostPrograms`).
-    Ports are interface indices.
-    """
-
-    @property
-    def filtered(self) -> Iterable[int]:
-        """The ports and devices with filters."""
-
-    def at_tcx(self, ifindex: int) -> tuple[int, ...]:
-        """The ids of the programs at tcx of its egress, whoever's: of changes there netlink does not tell."""
-
-    def restore_filters(self, ifindex: int) -> bool:
-        """Attach those again that somebody has removed. Returns whether there were any. Raises
-        :class:`BpfError`.
-        """
-
-    def programs_before(self, ifindex: int) -> tuple[str, ...]:
-        """Those of others that run before the agent's."""
-
-    def set_suspects(self, count: int) -> None:
-        """From now on know :meth:`seen_ns`, which is asked of so many ports; 0: no longer."""
-
-    def seen_ns(self, ifindex: int) -> int:
-        """When the programs saw the last TCP packet leave by a port, whatever it was; 0: not known."""
 
 
 @dataclass(slots=True)
@@ -70,7 +42,7 @@ class _Port:
 class FilterWatch:
     """The filters of all ports and devices of a bridge."""
 
-    def __init__(self, filters: Filters) -> None:
+    def __init__(self, filters: HostPrograms) -> None:
         self._filters = filters
         self._changes = TcChanges()
         self._ports: dict[int, _Port] = {}

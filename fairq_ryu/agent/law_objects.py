@@ -13,6 +13,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from fairq_ryu.agent.libbpf import BpfError
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.protocol import ofp
@@ -39,16 +40,6 @@ class WantedLaw(Protocol[_SpecOf]):
         """The law."""
 
 
-class Ports(Protocol):
-    """The ports of the bridge, by OpenFlow number."""
-
-    def has_port(self, port: int) -> bool:
-        """Whether this is a port of the bridge on which a rule can be installed."""
-
-    def limits_of(self, port: int) -> QueueLimits:
-        """Buffer and rate of a port."""
-
-
 class LawObjects(ABC, Generic[Spec]):
     """The laws of one kind of object, and the ports on which they are in force."""
 
@@ -57,8 +48,8 @@ class LawObjects(ABC, Generic[Spec]):
     parts: ClassVar[str]
     """what a message names by number, which may be unknown"""
 
-    def __init__(self, ports: Ports, capacity: int) -> None:
-        self._bridge = ports
+    def __init__(self, bridge: BridgePrograms, capacity: int) -> None:
+        self._bridge = bridge
         self.capacity = capacity
         self._laws: dict[int, Spec] = {}
         self._ports: dict[int, tuple[int, int]] = {}  # law and end of its lease (ns), by port

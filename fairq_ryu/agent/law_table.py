@@ -1,19 +1,18 @@
 """The window laws that controllers have added, and the ports whose rules refer to them.
 
-Their life is that of all :mod:`.law_objects`. Pure but for the :class:`LawSink`: what the programs get is
-worked out here.
+Their life is that of all :mod:`.law_objects`. Pure but for the programs: what they get is worked out here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from fairq_ryu import far_queue
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.law_objects import LawObjects, refused
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
-from fairq_ryu.agent.rule_table import PortOrFlow, RuleSink
-from fairq_ryu.agent.turn_queue import TurnCounts
+from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.agent.turn_room import frame_of
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.window_law import LawState
@@ -22,27 +21,6 @@ from fairq_ryu.model import WindowKind, WindowRule
 
 # The bytes by which a law counts a flow while it has seen none: one Ethernet frame's payload.
 _SEGMENT = 1460
-
-
-class LawSink(RuleSink, Protocol):
-    """Where laws and rules take effect: the eBPF programs, or a fake in the tests. Ports are OpenFlow
-    numbers.
-    """
-
-    def limits_of(self, port: int) -> QueueLimits:
-        """Buffer and rate of a port."""
-
-    def install_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
-        """Install the law of a port (an ``fq_law``), change it, or renew its lease."""
-
-    def remove_law(self, port: int) -> None:
-        """Remove the law of a port."""
-
-    def law_state(self, port: int) -> Any | None:
-        """The state of a port's law, an ``fq_law_state``; None: it has none."""
-
-    def turn_counts(self, port: int) -> TurnCounts:
-        """How the new connections of a port have taken turns."""
 
 
 def syn_allowance(spec: LawSpec, limit: int) -> int:
@@ -94,7 +72,7 @@ class LawTable(LawObjects[LawSpec]):
     noun = "law"
     parts = "kind"
 
-    def __init__(self, sink: LawSink, capacity: int) -> None:
+    def __init__(self, sink: BridgePrograms, capacity: int) -> None:
         super().__init__(sink, capacity)
         self._sink = sink
 

@@ -11,104 +11,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fairq_ryu.agent import messages
-from fairq_ryu.agent.congestion_monitor import DROP_RATE, GAP, CongestionMonitor, Queues
-from fairq_ryu.agent.law_table import LawSink, LawTable
+from fairq_ryu.agent.congestion_monitor import DROP_RATE, GAP, CongestionMonitor
+from fairq_ryu.agent.law_table import LawTable
 from fairq_ryu.agent.ovsdb import BridgePort
 from fairq_ryu.agent.port_recovery import PortRecovery
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.programs.queue import QueueState
-from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.queue_law_table import QueueLawSink, QueueLawTable
+from fairq_ryu.agent.queue_law_table import QueueLawTable
 from fairq_ryu.agent.rule_table import Rule, RuleTable
-from fairq_ryu.agent.segment_copier import CopyRule, CopySink, SegmentCopier
+from fairq_ryu.agent.segment_copier import CopyRule, SegmentCopier
 from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import oxm, port_mode, port_settings, queue_depth
-from fairq_ryu.channel.description import Capability
 from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease, Told
-from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_match import MatchFields
-from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID, TABLE_ID
 from fairq_ryu.channel.flowmod_decoder import FlowMod
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.queue_law import SetQueueLaw
 from fairq_ryu.channel.refusal import OpenFlowError
-from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.channel.window_law import SetLaw
-from fairq_ryu.model import FlowKey, SegmentState
 from fairq_ryu.port_settings import PortSettings
 
 InstalledRule = Rule | CopyRule
-
-
-class BridgeData(LawSink, QueueLawSink, Queues, CopySink, Protocol):
-    """What the server needs of its datapath (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a
-    fake).
-    """
-
-    @property
-    def ports(self) -> dict[int, BridgePort]:
-        """The ports by number."""
-
-    @property
-    def capabilities(self) -> Capability:
-        """What this agent can do, or does, that others may not."""
-
-    def queue(self, port: BridgePort) -> QueueState:
-        """The queue of a port now."""
-
-    def queue_limits(self, port: BridgePort) -> QueueLimits:
-        """Its buffer and rate."""
-
-    def hidden_queue(self, port: BridgePort) -> HiddenQueue:
-        """What is known of the queue that a far queue stands for."""
-
-    def active_flows(self, port: BridgePort) -> int:
-        """Its active flows."""
-
-    def restart_peaks(self) -> None:
-        """Let all peaks start again from the present backlog."""
-
-    def flow_records(self, idle_ms: int, ports: list[BridgePort]) -> list[bytes]:
-        """Records of the flows that leave by some ports, encoded, in parts that fit in a message."""
-
-    def flow_changes(self, wanted: ChangeRequest) -> Changes:
-        """The changes of flow records that a controller asks for, as one message."""
-
-    def segment_state(self, key: FlowKey) -> SegmentState:
-        """The last segment of one direction of a flow."""
-
-    def send_frame(self, port: int, frame: bytes) -> bool:
-        """Send a frame out of a port. False if it could not be sent."""
-
-    @property
-    def observed(self) -> frozenset[int]:
-        """The ports that are only observed."""
-
-    def observe(self, port: int, observed: bool) -> None:
-        """Whether a port is only observed."""
-
-    def window_counts(self, port: int) -> tuple[int, int, int]:
-        """The ACKs to which a rule of a port applied, those that were lowered, and those that would have been
-        if the port was not only observed.
-        """
-
-    def untagged_vlan(self, port: int) -> int:
-        """The VLAN of frames that have no tag at a port; 0: none."""
-
-    def set_tenants(self, wanted: SetTenants, now_ns: int) -> None:
-        """Set the tenants, or renew their lease."""
-
-    def tenant_states(self, port: int) -> list[TenantState]:
-        """What the tenants have at a port."""
-
-    def set_priorities(self, wanted: Sequence[FlowPriority]) -> None:
-        """Set or remove the priorities of flows within their tenants; none: remove all that were set here."""
-
-    def set_deadline(self, flow: FlowKey, deadline_ns: int | None, now_ns: int) -> None:
-        """The deadline of the connection of a flow, which decides when its handshake has its turn; None: it
-        has none any more.
-        """
 
 
 class FarPorts(Protocol):
@@ -183,7 +108,7 @@ class OpenFlowServer:
         self,
         bridge: str,
         dpid: int,
-        data: BridgeData,
+        data: BridgePrograms,
         rule_capacity: int,
         congestion_gap: float = GAP,
         drop_rate: float = DROP_RATE,

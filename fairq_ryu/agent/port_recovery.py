@@ -17,12 +17,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from typing import Protocol
 
-from fairq_ryu.agent.ovsdb import BridgePort
-from fairq_ryu.agent.programs.queue import QueueState
-from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.agent.segment_injector import SegmentInjector, SegmentPorts
+from fairq_ryu.agent.programs.bridge import BridgePrograms
+from fairq_ryu.agent.segment_injector import SegmentInjector
 from fairq_ryu.channel import congestion
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.recovery import BOUNDS, DUPACK, ERROR_LIMIT, REINJECT, SetRecovery
@@ -46,24 +43,6 @@ _OTHERS_NS = 5_000_000
 _SEGMENTS, _READINGS = 8, 8
 # From the end of the queue to the acknowledgement of the receiver, seconds.
 _CONFIRM_S = 0.01
-
-
-class RecoveryData(SegmentPorts, Protocol):
-    """What recovery needs of the datapath (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`)."""
-
-    @property
-    def ports(self) -> dict[int, BridgePort]:
-        """The ports by number."""
-
-    @property
-    def reports_drops(self) -> bool:
-        """Whether dropped packets can be seen."""
-
-    def queue(self, port: BridgePort) -> QueueState:
-        """The queue of a port now."""
-
-    def queue_limits(self, port: BridgePort) -> QueueLimits:
-        """Its buffer and rate."""
 
 
 class _Port:
@@ -93,7 +72,7 @@ class PortRecovery:
     """
 
     def __init__(
-        self, data: RecoveryData, injector: SegmentInjector, watch: Callable[[int, bool], None]
+        self, data: BridgePrograms, injector: SegmentInjector, watch: Callable[[int, bool], None]
     ) -> None:
         self._data, self._injector, self._watch = data, injector, watch
         self._ports: dict[int, _Port] = {}

@@ -1,14 +1,15 @@
 """The queue laws that controllers have added, and the ports whose rules refer to them.
 
-Their life is that of all :mod:`.law_objects`. Pure but for the :class:`QueueLawSink`.
+Their life is that of all :mod:`.law_objects`. Pure but for the programs.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 from fairq_ryu.agent import layout
-from fairq_ryu.agent.law_objects import LawObjects, Ports, refused
+from fairq_ryu.agent.law_objects import LawObjects, refused
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.rule_table import PortOrFlow
 from fairq_ryu.channel import window_law
@@ -18,22 +19,6 @@ from fairq_ryu.model import WindowRule
 from fairq_ryu.queue_law_spec import QueueLawSpec
 
 _U32 = 0xFFFFFFFF
-
-
-class QueueLawSink(Ports, Protocol):
-    """Where queue laws take effect: the eBPF programs, or a fake in the tests. Ports are OpenFlow numbers."""
-
-    def install_queue_law(self, port: int, law_id: int, law: Any, expires_ns: int) -> None:
-        """Install the queue law of a port (an ``fq_queue_law``), change it, or renew its lease."""
-
-    def remove_queue_law(self, port: int) -> None:
-        """Remove the queue law of a port."""
-
-    def queue_law_state(self, port: int) -> Any | None:
-        """The state of a port's queue law, an ``fq_queue_law_state``; None: it has none."""
-
-    def queue_law_counts(self, port: int) -> Any:
-        """What all queue laws of a port have counted so far, an ``fq_queue_law_counts``."""
 
 
 def parameters(spec: QueueLawSpec, limits: QueueLimits) -> Any:
@@ -66,7 +51,7 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
     noun = "queue law"
     parts = "kind of a queue law"
 
-    def __init__(self, sink: QueueLawSink, capacity: int) -> None:
+    def __init__(self, sink: BridgePrograms, capacity: int) -> None:
         super().__init__(sink, capacity)
         self._sink = sink
         self._slots: dict[int, int] = {}  # ports by the slots of their rules

@@ -13,32 +13,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Protocol
 
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.agent.turns import Opening
 from fairq_ryu.channel.segment_counts import NOT_SENT, OBSERVED, OVER, UNKNOWN_ADDRESSES
-from fairq_ryu.model import FlowKey, SegmentState
+from fairq_ryu.model import SegmentState
 from fairq_ryu.packet import tags, tcp_build, tcp_timestamps
 from fairq_ryu.packet.parse import parse
 
 _HALF = 1 << 31
-
-
-class SegmentPorts(Protocol):
-    """Flow map and ports (:class:`fairq_ryu.agent.programs.bridge.BridgePrograms`, or a fake)."""
-
-    def segment_state(self, key: FlowKey) -> SegmentState:
-        """The last segment of one direction of a flow."""
-
-    def send_frame(self, port: int, frame: bytes) -> bool:
-        """Send a frame out of a port. False if it could not be sent."""
-
-    @property
-    def observed(self) -> frozenset[int]:
-        """The ports that are only observed: nothing is sent for the flows whose data leaves by them."""
-
-    def untagged_vlan(self, port: int) -> int:
-        """The VLAN of frames that have no tag at a port; 0: none."""
 
 
 class SegmentInjector:
@@ -46,7 +29,7 @@ class SegmentInjector:
     reinjected; and what was not sent, with the reason (:mod:`fairq_ryu.channel.segment_counts`).
     """
 
-    def __init__(self, ports: SegmentPorts) -> None:
+    def __init__(self, ports: BridgePrograms) -> None:
         self._ports = ports
         self.counts: Counter[str] = Counter()
 

@@ -10,10 +10,7 @@ from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.rest.operations import RequestContext, page
 from fairq_ryu.rest.reply import Answer, Reply, RequestRefused
 from fairq_ryu.rest.schema.requests import AnnouncementRequest
-
-
-class Declined(Exception):
-    """The controller does not accept announcements (now); ``str()`` is the reason."""
+from fairq_ryu.rest.views import Declined
 
 
 def listing(context: RequestContext) -> Answer:

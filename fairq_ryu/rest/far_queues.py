@@ -7,11 +7,11 @@ from http import HTTPStatus
 from typing import Any
 
 from fairq_ryu.config.far_queues import read_far_queue
-from fairq_ryu.control.operations.far_control import Unacknowledged
+from fairq_ryu.control.operations.far_control import FarControl, Unacknowledged
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FarQueue
-from fairq_ryu.rest.operations import FarView, RequestContext
+from fairq_ryu.rest.operations import RequestContext
 from fairq_ryu.rest.peers import refusal
 from fairq_ryu.rest.reply import Answer, RequestRefused
 
@@ -41,7 +41,7 @@ def delete(context: RequestContext) -> Answer:
     return _carried_out(lambda: view.remove(at.bridge, at.port))
 
 
-def _view(context: RequestContext) -> FarView:
+def _view(context: RequestContext) -> FarControl:
     if context.service.far is None:
         raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller has no far queues")
     return context.service.far

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 from http import HTTPStatus
 
-from fairq_ryu.control.operations.mode_control import too_many
+from fairq_ryu.control.operations.mode_control import ModeControl, too_many
 from fairq_ryu.control.windows.disables import TooMany
 from fairq_ryu.errors import UserError
-from fairq_ryu.rest.operations import ModesView, RequestContext
+from fairq_ryu.rest.operations import RequestContext
 from fairq_ryu.rest.peers import refusal
 from fairq_ryu.rest.reply import Answer, RequestRefused
 
@@ -26,7 +26,7 @@ def enable(context: RequestContext) -> Answer:
     return _carried_out(lambda now: view.enable(body.bridge, body.port, now))
 
 
-def _view(context: RequestContext) -> ModesView:
+def _view(context: RequestContext) -> ModeControl:
     if context.service.modes is None:
         raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller has no modes of ports")
     return context.service.modes

@@ -21,7 +21,7 @@ from fairq_ryu.control.ownership.owners import Owners
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.rest import handler
 from fairq_ryu.rest.guard import TOKEN_VARIABLE, RequestGuard, read_token
-from fairq_ryu.rest.operations import MetricsView, RestService, Rows, View
+from fairq_ryu.rest.operations import MetricsView, RestService, Rows
 from fairq_ryu.rest.peers import Peer, Peers
 from fairq_ryu.rest.reply import Answer
 from fairq_ryu.rest.schema.requests import PageQuery
@@ -93,7 +93,7 @@ def _peers(owners: Owners) -> Peers:
 
 
 def page_state(
-    view: View, announcing: AnnouncementsView, streams: Streams, tenants: Rows | None = None
+    view: FabricView, announcing: AnnouncementsView, streams: Streams, tenants: Rows | None = None
 ) -> Answer:
     """The state for the live page. The control loop runs between its parts."""
     total, active = view.flow_counts()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from http import HTTPStatus
 
+from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.errors import UserError
-from fairq_ryu.rest.operations import RequestContext, TenantsView
+from fairq_ryu.rest.operations import RequestContext
 from fairq_ryu.rest.reply import Answer, Reply, RequestRefused
 from fairq_ryu.tenants import OTHERS
 
@@ -61,7 +62,7 @@ def remove(context: RequestContext) -> Reply:
     return Reply(HTTPStatus.NO_CONTENT)
 
 
-def _view(context: RequestContext) -> TenantsView:
+def _view(context: RequestContext) -> TenantOperations:
     if context.service.tenants is None:
         raise RequestRefused(HTTPStatus.NOT_FOUND, "this controller has no tenants")
     return context.service.tenants

@@ -18,7 +18,6 @@ from fairq_ryu.fabric.ways import Way
 from fairq_ryu.model import dpid_text
 from fairq_ryu.rest import flow_rows
 from fairq_ryu.rest.announcement_rows import announcement_row, gif_rows
-from fairq_ryu.rest.announcements import Declined
 from fairq_ryu.rest.flow_rows import port_pair
 from fairq_ryu.rest.schema.requests import FlowsQuery, PageQuery
 from fairq_ryu.ryu_compat.runtime import hub
@@ -129,6 +128,10 @@ class FabricView:
         return self._map()[2]
 
 
+class Declined(Exception):
+    """The controller does not accept announcements (now); ``str()`` is the reason."""
+
+
 class AnnouncementsView:
     """The announcements of one controller, for the REST interface."""
 
@@ -137,7 +140,7 @@ class AnnouncementsView:
 
     def announce(self, wanted: Request) -> dict[str, Any]:
         """Accept an announcement. Raises :class:`~fairq_ryu.fabric.deadlines.announcements.Full`, or
-        :class:`~fairq_ryu.rest.announcements.Declined` if no policy uses it.
+        :class:`Declined` if no policy uses it.
         """
         engine = self._windows.engine
         reasons = []

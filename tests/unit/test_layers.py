@@ -55,8 +55,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"ryu"},
     ),
     "fairq_ryu/rest": (
-        BELOW
-        | {RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, FAR_QUEUE, TENANTS}
+        {MODEL, ERRORS, RUNTIME, WEB_SERVER, QUEUE_LAW, LAWS, FAR_QUEUE, TENANTS}
         | ours("cluster.settings", "config", "control", "fabric", "policies"),
         {"pydantic"},
     ),
@@ -91,6 +90,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "packet",
             "policies.base",
             "policies.choice",
+            "agent.bpf_info",
             "agent.law_header",
             "agent.law_table",
             "agent.layout",

@@ -48,9 +48,9 @@ _ELSEWHERE = 1 << 32
 class BridgePrograms(BridgePorts):
     """One bridge, as the programs of the host see it. :meth:`HostPrograms.close` closes it.
 
-    Implements :class:`fairq_ryu.agent.openflow_server.BridgeData`: ports are OpenFlow numbers here, and
-    interface indices in the programs. The ports of other bridges of the host have numbers beyond those of
-    OpenFlow: ACKs of a flow whose data leaves by this bridge may leave by them.
+    Ports are OpenFlow numbers here, and interface indices in the programs. The ports of other bridges of the
+    host have numbers beyond those of OpenFlow: ACKs of a flow whose data leaves by this bridge may leave by
+    them.
     """
 
     def __init__(self, host: HostPrograms) -> None:

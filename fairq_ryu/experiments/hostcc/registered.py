@@ -6,9 +6,10 @@ import contextlib
 import ctypes
 import os
 from collections.abc import Iterator
-from ctypes import POINTER, c_char, c_uint8, c_uint32, c_uint64
+from ctypes import c_uint8, c_uint32, c_uint64
 from typing import Any
 
+from fairq_ryu.agent.bpf_info import MapInfo, map_info, program_maps
 from fairq_ryu.agent.libbpf import BpfError, BpfObject, Map, load_library
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.hostcc import layout
@@ -16,30 +17,15 @@ from fairq_ryu.experiments.hostcc.controls import TABLE, loaded, offered
 from fairq_ryu.experiments.hostcc.coupling import Coupling
 
 _STRUCT_OPS_LINK = 9  # linux/bpf.h: BPF_LINK_TYPE_STRUCT_OPS
-_MOST_MAPS = 64
 _ATTEMPTS = 3
 
 
-# The beginnings of what bpf_obj_get_info_by_fd() writes.
 class _LinkInfo(ctypes.Structure):
+    """The beginning of ``struct bpf_link_info``."""
+
     _fields_ = (
         *(("type", c_uint32), ("id", c_uint32), ("program", c_uint32), ("unused", c_uint32)),
         *(("map", c_uint32), ("rest", c_uint8 * 60)),
-    )
-
-
-class _MapInfo(ctypes.Structure):
-    _fields_ = (
-        *(("type", c_uint32), ("id", c_uint32), ("key_size", c_uint32), ("value_size", c_uint32)),
-        *(("max_entries", c_uint32), ("flags", c_uint32), ("name", c_char * 16)),
-    )
-
-
-class _ProgramInfo(ctypes.Structure):
-    _fields_ = (
-        *(("type", c_uint32), ("id", c_uint32), ("tag", c_uint8 * 8), ("lengths", c_uint32 * 2)),
-        *(("code", c_uint64 * 2), ("load_time", c_uint64), ("created_by", c_uint32)),
-        *(("map_count", c_uint32), ("maps", POINTER(c_uint32)), ("name", c_char * 16)),
     )
 
 
@@ -75,7 +61,9 @@ class SharedControl:
     def _join(self, name: str) -> Coupling:
         wanted = name.encode() + b"\0"
         for link in self._links():
-            info = self._info(link, _LinkInfo)
+            info, size = _LinkInfo(), c_uint32(ctypes.sizeof(_LinkInfo))
+            if self._lib.bpf_obj_get_info_by_fd(link, ctypes.byref(info), ctypes.byref(size)) != 0:
+                raise BpfError("the kernel does not describe a registered congestion control")
             if info.type == _STRUCT_OPS_LINK:
                 value = self._value(info.map)
                 if wanted in value:
@@ -93,30 +81,33 @@ class SharedControl:
 
     def _value(self, number: int) -> bytes:
         """The table of operations of a link: with the numbers of programs in place of pointers."""
-        table = self._map(number)
-        value = ctypes.create_string_buffer(self._info(table, _MapInfo).value_size)
-        result = self._lib.bpf_map_lookup_elem(table, ctypes.byref(c_uint32(0)), value)
-        self._drop(table)
+        table = self._lib.bpf_map_get_fd_by_id(number)
+        if table < 0:
+            raise BpfError("a map of a registered congestion control has gone")
+        try:
+            about = map_info(self._lib, table)
+            if about is None:
+                raise BpfError("the kernel does not describe a map of a registered congestion control")
+            value = ctypes.create_string_buffer(about.value_size)
+            result = self._lib.bpf_map_lookup_elem(table, ctypes.byref(c_uint32(0)), value)
+        finally:
+            os.close(table)
         return value.raw if result == 0 else b""
 
     def _coupling(self, table: bytes) -> Coupling:
-        members: Map | None = None
-        groups: Map | None = None
+        found: dict[str, tuple[int, MapInfo]] = {}
         for number in (c_uint64 * (len(table) // 8)).from_buffer_copy(table):
-            for each in self._maps(number):
-                descriptor = self._map(each)
-                info = self._info(descriptor, _MapInfo)
-                if info.name == b"members":
-                    members = self._opened(descriptor, info, layout.fq_cc_member_key, layout.fq_cc_member)
-                elif info.name == b"groups":
-                    groups = self._opened(descriptor, info, layout.fq_cc_group_key, layout.LockedGroup)
-                else:
-                    self._drop(descriptor)
-            if members and groups:
-                return Coupling(members, groups)
+            maps = program_maps(self._lib, number) if number >> 32 == 0 else {}
+            self._held += [descriptor for descriptor, _ in maps.values()]
+            found |= maps
+            if found.keys() >= {"members", "groups"}:
+                return Coupling(
+                    self._opened(*found["members"], layout.fq_cc_member_key, layout.fq_cc_member),
+                    self._opened(*found["groups"], layout.fq_cc_group_key, layout.LockedGroup),
+                )
         raise BpfError("the maps of a registered congestion control are not found")
 
-    def _opened(self, descriptor: int, info: _MapInfo, key: Any, value: Any) -> Map:
+    def _opened(self, descriptor: int, info: MapInfo, key: Any, value: Any) -> Map:
         """A map with entries of these types. The kernel writes as many bytes as the map says, wherever to."""
         if (info.key_size, info.value_size) != (ctypes.sizeof(key), ctypes.sizeof(value)):
             raise UserError(
@@ -124,36 +115,6 @@ class SharedControl:
                 "end every `fairq host` of this machine, and start them again",
             )
         return Map(self._lib, descriptor, info.name.decode(), key, value)
-
-    def _maps(self, program: int) -> list[int]:
-        """The maps of a program; none if there is no program of this number."""
-        descriptor = self._lib.bpf_prog_get_fd_by_id(program) if program >> 32 == 0 else -1
-        if descriptor < 0:
-            return []
-        numbers = (c_uint32 * _MOST_MAPS)()
-        info = _ProgramInfo(map_count=_MOST_MAPS, maps=numbers)
-        try:
-            self._fill(descriptor, info)
-        finally:
-            os.close(descriptor)
-        return list(numbers[: min(info.map_count, _MOST_MAPS)])
-
-    def _map(self, number: int) -> int:
-        descriptor: int = self._lib.bpf_map_get_fd_by_id(number)
-        if descriptor < 0:
-            raise BpfError("a map of a registered congestion control has gone")
-        self._held.append(descriptor)
-        return descriptor
-
-    def _info(self, descriptor: int, kind: Any) -> Any:
-        info = kind()
-        self._fill(descriptor, info)
-        return info
-
-    def _fill(self, descriptor: int, info: Any) -> None:
-        size = c_uint32(ctypes.sizeof(info))
-        if self._lib.bpf_obj_get_info_by_fd(descriptor, ctypes.byref(info), ctypes.byref(size)) != 0:
-            raise BpfError("the kernel does not describe a registered congestion control")
 
     def _drop(self, descriptor: int) -> None:
         self._held.remove(descriptor)

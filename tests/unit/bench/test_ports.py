@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import time
 from pathlib import Path
@@ -15,7 +16,7 @@ from bench.simulated_agent import LIMITS, SimulatedPorts, make_server
 from bench.simulated_bridge import BridgeSession
 from bench.simulated_flows import Flows
 from bench.simulated_switches import MessageCounter, Report, Traffic
-from fairq_ryu.agent.openflow_server import BridgeData
+from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.channel import flow_records
 from fairq_ryu.channel.protocol import parser
 from fairq_ryu.errors import UserError
@@ -24,6 +25,7 @@ from fairq_ryu.openflow import meters, pipeline
 from fairq_ryu.packet import parse
 from tests.support.fakes import DATAPATH, ryu_decode, split, wire
 
+AGENT = Path(__file__).parents[3] / "fairq_ryu/agent"
 NS = 10**9
 
 
@@ -70,7 +72,10 @@ def test_every_port_has_its_lasting_flows():
 
 
 def test_a_simulated_agent_has_all_that_the_server_of_an_agent_needs():
-    needed = {name for base in BridgeData.__mro__ for name in vars(base) if not name.startswith("_")}
+    used = re.compile(r"\b(?:data|_data|_sink|_queues|_ports|_bridge)\.([a-z]\w*)")
+    found = {name for path in AGENT.glob("*.py") for name in used.findall(path.read_text(encoding="utf-8"))}
+    needed = found & set(dir(BridgePrograms))
+    assert {"ports", "install_rule", "queue_law_counts", "set_thresholds", "copy_counts"} < needed
     assert needed - set(dir(SimulatedPorts)) == set()
 
 

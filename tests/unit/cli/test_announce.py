@@ -32,9 +32,9 @@ from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import FlowKey
 from fairq_ryu.rest import announcement_rows, handler
-from fairq_ryu.rest.announcements import Declined
 from fairq_ryu.rest.guard import RequestGuard
 from fairq_ryu.rest.operations import RestService
+from fairq_ryu.rest.views import Declined
 
 A, B = "10.0.0.2", "10.0.0.1"
 TOKEN = "0123456789abcdef"

@@ -10,7 +10,7 @@ import pytest
 from fairq_ryu.agent import messages
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.channel.queue_law import RefusedQueueLaw
+from fairq_ryu.channel.window_law import RefusedLaw
 from fairq_ryu.control.arrivals.refusals import Refusals
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.experiments import oversight
@@ -19,6 +19,7 @@ from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.laws.codel import CodelLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import PortKey, QueueSample
+from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
 from tests.support.fakes import ryu_decode
 from tests.support.flownet import B
@@ -59,10 +60,11 @@ class Broken:
         pass
 
     def port_law(self, port):
-        def queue_sampled(sample, flows, now):
-            raise ZeroDivisionError("no flows\nto divide by")
+        class Law(PortLaw):
+            def queue_sampled(self, sample, flows, now):
+                raise ZeroDivisionError("no flows\nto divide by")
 
-        return SimpleNamespace(queue_sampled=queue_sampled)
+        return Law()
 
 
 def log_of_a_failure(caplog):
@@ -103,7 +105,7 @@ def test_a_queue_law_that_the_switch_did_not_run():
     site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec))
     depth = QueueDepth(B.port, 0, 0, 0, 60_000, 6_250_000, 0, 0, 1)
     site.windows.queues_read(site.link, [depth], 0.1)
-    line = site.windows.queue_laws.refused(site.link, RefusedQueueLaw(B.port, "no room"))
+    line = site.windows.queue_laws.refused(site.link, RefusedLaw(B.port, "no room"))
     log = f"started\nagent of bridge 0000000000000001: {line}\nanother line\n"
     assert oversight.verdict(FINE, log) == "its queue law was not in force: no room"
 

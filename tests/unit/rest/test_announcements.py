@@ -21,11 +21,11 @@ from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.model import FlowKey, PortKey
 from fairq_ryu.rest import announcement_rows, guard, handler
-from fairq_ryu.rest.announcements import Declined
 from fairq_ryu.rest.guard import RequestGuard
 from fairq_ryu.rest.operations import RestService
 from fairq_ryu.rest.schema.requests import AnnouncementRequest, PageQuery
 from fairq_ryu.rest.schema.responses import Announcements as AnnouncementsAnswer
+from fairq_ryu.rest.views import Declined
 
 ROOT = Path(__file__).resolve().parents[3]
 FLOW = {"src": "10.0.0.2", "dst": "10.0.0.1", "dport": 5001, "size": 12_000_000, "deadline": 0.8}
