@@ -70,7 +70,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/agent": (
         {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TARGET, TENANTS}
         | ours("channel", "packet", "fabric.recovery"),
-        {"numpy", "ovs", "pyroute2"},
+        {"numpy", "ovs"},
     ),
     "fairq_ryu/config": (
         BELOW | {TARGET, FAR_QUEUE, UPLINK, TENANTS} | ours("cluster.settings", "policies.base"),
