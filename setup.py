@@ -40,7 +40,6 @@ AGENT = [
     "netaddr>=0.8",
     "numpy>=1.24",
     "ovs>=3.1",
-    "pyroute2>=0.7.2",
     "six>=1.16",
 ]
 COMMANDS = ["rich>=13"]  # tables of `fairq status`, `fairq show` and `fairq doctor`

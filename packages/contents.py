@@ -34,7 +34,6 @@ AGENT_NEEDS = (
     "python3-netaddr",
     "python3-numpy",
     "python3-openvswitch",
-    "python3-pyroute2",
     "python3-six",
 )
 _DATA = Path(__file__).parent / "data"

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
-
+from fairq_ryu.agent import rtnetlink
+from fairq_ryu.agent.rtnetlink import ClassMessage, QdiscMessage, attributes
 from fairq_ryu.agent.tx_queues import MAX_IFINDEX, MAX_QUEUES, device_of, queue_of
 
 _ROOT = 0xFFFFFFFF
-_FILTER_PARENTS = (0xFFFFFFF2, 0xFFFFFFF3)  # clsact: ingress, egress
 _CLSACT_PARENT = 0xFFFFFFF1
-T = TypeVar("T")
+# linux/pkt_sched.h: attributes of options, and where a number is in a struct of them.
+_TBF_PARMS, _TBF_RATE64 = 1, 4
+_TBF_RATE_AT, _TBF_LIMIT_AT = 8, 24  # struct tc_tbf_qopt
+_HTB_PARMS, _HTB_CEIL64 = 1, 7
+_HTB_CEIL_AT = 20  # struct tc_htb_opt
 # A pfifo is limited in packets; this is the size of a full Ethernet frame, bytes.
 _FRAME = 1514
 _FIFOS = ("bfifo", "pfifo")
@@ -72,11 +73,31 @@ class HtbClass(NamedTuple):
 
 
 def read_queue_limits(ifindexes: Iterable[int]) -> dict[int, QueueLimits]:
-    """Buffer and rate of interfaces of this network namespace. Interfaces that are gone are left out."""
+    """Buffer and rate of interfaces of this network namespace. Interfaces that are gone are left out. Raises
+    OSError, as all readings here.
+    """
     wanted = set(ifindexes)
     if not wanted:
         return {}
-    return _in_thread(lambda: _read_limits(wanted))
+    limits: dict[int, QueueLimits] = {}
+    qdiscs: dict[int, list[Qdisc]] = {}
+    for message in rtnetlink.qdiscs():
+        if message.ifindex in wanted and message.parent != _CLSACT_PARENT:
+            qdiscs.setdefault(message.ifindex, []).append(_qdisc(message))
+    for ifindex, found in qdiscs.items():
+        classes: list[HtbClass] = []
+        if any(each.kind == "htb" for each in found):
+            try:
+                classes = _htb_classes(rtnetlink.classes(ifindex))
+            except rtnetlink.Refused:
+                continue  # it was deleted meanwhile
+        judged = limits_of(found, classes)
+        if judged is not None and judged.queues and ifindex > MAX_IFINDEX:
+            reason = f"the interface index {ifindex} is too large for a port with several queues"
+            judged = QueueLimits(judged.kind, 0, 0, reason, measured=False)
+        if judged is not None:
+            limits[ifindex] = judged
+    return limits
 
 
 def read_backlogs(known: Iterable[int]) -> dict[int, int]:
@@ -84,64 +105,32 @@ def read_backlogs(known: Iterable[int]) -> dict[int, int]:
     their ids. Interfaces that are gone, or have no queue, are left out.
     """
     wanted = set(known)
-    return _in_thread(lambda: _read_backlogs(wanted))
+    devices = {device_of(each) for each in wanted}
+    found = [each for each in rtnetlink.qdiscs() if each.ifindex in devices]
+    roots = {each.ifindex: each.handle >> 16 for each in found if each.parent == _ROOT}
+    places = {(each.ifindex, each.parent): each.backlog for each in found}
+    backlogs: dict[int, int] = {}
+    for number in wanted:
+        device, queue = device_of(number), queue_of(number)
+        parent = _ROOT if queue is None else roots.get(device, 0) << 16 | (queue + 1)
+        backlog = places.get((device, parent))
+        if backlog is not None:
+            backlogs[number] = backlog
+    return backlogs
 
 
 def explicit_roots(ifindexes: Iterable[int]) -> set[int]:
     """The interfaces whose root qdisc somebody has chosen: the kernel's own has no handle."""
-    wanted = set(ifindexes)
-    return _in_thread(lambda: _explicit_roots(wanted))
+    roots = {each.ifindex for each in rtnetlink.qdiscs() if each.parent == _ROOT and each.handle}
+    return roots & set(ifindexes)
 
 
 def has_filters(ifindex: int) -> bool:
-    """Whether the interface's clsact qdisc has any filter. False if the interface has gone. Raises OSError if
-    there is no file descriptor to ask with.
-    """
-    return _in_thread(lambda: _has_filters(ifindex))
-
-
-def _in_thread(job: Callable[[], T]) -> T:
-    """pyroute2 runs an event loop of its own, which cannot be in a thread that runs one already."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(job).result()
-
-
-def _has_filters(ifindex: int) -> bool:
-    with IPRoute() as ipr:
-        try:
-            return any(list(ipr.get_filters(index=ifindex, parent=parent)) for parent in _FILTER_PARENTS)
-        except NetlinkError:
-            return False
-
-
-def _explicit_roots(wanted: set[int]) -> set[int]:
-    with IPRoute() as ipr:
-        roots = [each for each in ipr.get_qdiscs() if each["parent"] == _ROOT and each["handle"]]
-        return {int(each["index"]) for each in roots} & wanted
-
-
-def _read_limits(wanted: set[int]) -> dict[int, QueueLimits]:
-    limits: dict[int, QueueLimits] = {}
-    with IPRoute() as ipr:
-        qdiscs: dict[int, list[Any]] = {}
-        for message in ipr.get_qdiscs():
-            if message["index"] in wanted and message["parent"] != _CLSACT_PARENT:
-                qdiscs.setdefault(message["index"], []).append(message)
-        for ifindex, found in qdiscs.items():
-            qdiscs_here = [_qdisc(each) for each in found]
-            classes: list[HtbClass] = []
-            if any(each.kind == "htb" for each in qdiscs_here):
-                try:
-                    classes = _htb_classes(ipr.get_classes(index=ifindex))
-                except NetlinkError:
-                    continue  # it was deleted meanwhile
-            judged = limits_of(qdiscs_here, classes)
-            if judged is not None and judged.queues and ifindex > MAX_IFINDEX:
-                reason = f"the interface index {ifindex} is too large for a port with several queues"
-                judged = QueueLimits(judged.kind, 0, 0, reason, measured=False)
-            if judged is not None:
-                limits[ifindex] = judged
-    return limits
+    """Whether the interface's clsact qdisc has any filter. False if the interface has gone."""
+    try:
+        return rtnetlink.has_filters(ifindex)
+    except rtnetlink.Refused:
+        return False
 
 
 def limits_of(qdiscs: Sequence[Qdisc], classes: Sequence[HtbClass]) -> QueueLimits | None:
@@ -243,65 +232,38 @@ def _handle(number: int) -> str:
     return f"{number >> 16:x}:{number & 0xFFFF:x}"
 
 
-def _qdisc(message: Any) -> Qdisc:
-    kind = str(message.get_attr("TCA_KIND"))
-    rate = _tbf_rate(message) if kind == "tbf" else 0
-    return Qdisc(kind, int(message["handle"]), int(message["parent"]), _limit(message), rate)
+def _qdisc(message: QdiscMessage) -> Qdisc:
+    limit, rate = _limit(message.kind, message.options)
+    return Qdisc(message.kind, message.handle, message.parent, limit, rate)
 
 
-def _read_backlogs(wanted: set[int]) -> dict[int, int]:
-    backlogs: dict[int, int] = {}
-    devices = {device_of(each) for each in wanted}
-    with IPRoute() as ipr:
-        found = [each for each in ipr.get_qdiscs() if each["index"] in devices]
-    roots = {each["index"]: each["handle"] >> 16 for each in found if each["parent"] == _ROOT}
-    places = {(each["index"], each["parent"]): _backlog(each) for each in found}
-    for known in wanted:
-        device, queue = device_of(known), queue_of(known)
-        parent = _ROOT if queue is None else roots.get(device, 0) << 16 | (queue + 1)
-        backlog = places.get((device, parent))
-        if backlog is not None:
-            backlogs[known] = backlog
-    return backlogs
+def _limit(kind: str, options: bytes) -> tuple[int, int]:
+    """Limit and rate of a fifo or a tbf; 0: not told."""
+    if kind in _FIFOS:
+        return _number(options, 0) * (1 if kind == "bfifo" else _FRAME), 0
+    if kind != "tbf":
+        return 0, 0
+    about = attributes(options)
+    parms = about.get(_TBF_PARMS, b"")
+    rate = _long(about.get(_TBF_RATE64, b"")) or _number(parms, _TBF_RATE_AT)
+    return _number(parms, _TBF_LIMIT_AT), rate
 
 
-def _backlog(message: Any) -> int | None:
-    stats = message.get_attr("TCA_STATS2")
-    queue = stats.get_attr("TCA_STATS_QUEUE") if stats is not None else None
-    return None if queue is None else int(queue["backlog"])
-
-
-def _raw(options: Any) -> bytes:
-    """The bytes of options. pyroute2 returns those that it has no decoder for as hex text."""
-    if isinstance(options, str):
-        return bytes.fromhex(options.replace(":", ""))
-    return bytes(options or b"")
-
-
-def _limit(qdisc: Any) -> int:
-    kind, options = qdisc.get_attr("TCA_KIND"), qdisc.get_attr("TCA_OPTIONS")
-    if kind in ("bfifo", "pfifo"):
-        raw = _raw(options)
-        limit = int(struct.unpack_from("=I", raw)[0]) if len(raw) >= 4 else 0
-        return limit if kind == "bfifo" else limit * _FRAME
-    if kind == "tbf":
-        parms = options.get_attr("TCA_TBF_PARMS") if options else None
-        return int(parms["limit"]) if parms else 0
-    return 0
-
-
-def _tbf_rate(qdisc: Any) -> int:
-    options = qdisc.get_attr("TCA_OPTIONS")
-    parms = options.get_attr("TCA_TBF_PARMS") if options else None
-    return int(parms["rate"]) if parms else 0
-
-
-def _htb_classes(messages: Iterable[Any]) -> list[HtbClass]:
+def _htb_classes(messages: Iterable[ClassMessage]) -> list[HtbClass]:
     found = []
     for message in messages:
-        options = message.get_attr("TCA_OPTIONS")
-        parms = options.get_attr("TCA_HTB_PARMS") if options else None
+        about = attributes(message.options)
+        parms = about.get(_HTB_PARMS, b"")
         if parms:
-            ceil = int(options.get_attr("TCA_HTB_CEIL64") or parms["ceil"])
-            found.append(HtbClass(int(message["handle"]), int(message["parent"]), ceil))
+            ceil = _long(about.get(_HTB_CEIL64, b"")) or _number(parms, _HTB_CEIL_AT)
+            found.append(HtbClass(message.handle, message.parent, ceil))
     return found
+
+
+def _number(data: bytes, at: int) -> int:
+    return int(struct.unpack_from("=I", data, at)[0]) if len(data) >= at + 4 else 0
+
+
+def _long(data: bytes) -> int:
+    """A rate from 2^32 bytes per second on has an attribute of its own."""
+    return int(struct.unpack_from("=Q", data)[0]) if len(data) >= 8 else 0

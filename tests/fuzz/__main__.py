@@ -25,7 +25,7 @@ class Fuzzer:
 
     def __init__(self, name, seed):
         self.name = name
-        self.target, self.opening = corpus.target(name)
+        self.target = corpus.target(name)
         self.corpus = list(corpus.load(name).values())
         self.mutator = Mutator(seed)
         self.outcomes = {}
@@ -34,9 +34,7 @@ class Fuzzer:
 
     def opening_now(self):
         """The handshake; of an agent as often as of a bridge."""
-        if self.name == "agent":
-            return self.opening
-        return messages.handshake(self.mutator.rng.choice((messages.DPID, corpus.AGENT)))
+        return self.target.opening(self.mutator.rng.choice((messages.DPID, corpus.AGENT)))
 
     def start(self):
         """The corpus itself, once."""
@@ -78,10 +76,13 @@ def main():
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--outcomes", action="store_true", help="say what has come of it, and how often")
+    parser.add_argument("--target", choices=corpus.TARGETS, help="this one only")
     options = parser.parse_args()
     logging.basicConfig(level=logging.CRITICAL)
     print(f"seed {options.seed}")
-    fuzzers = [Fuzzer(name, options.seed) for name in corpus.TARGETS]
+    fuzzers = [
+        Fuzzer(name, options.seed) for name in ([options.target] if options.target else corpus.TARGETS)
+    ]
     for fuzzer in fuzzers:
         fuzzer.start()
     end = time.monotonic() + 60 * options.minutes

@@ -15,20 +15,22 @@ CONTROLLERS = {
     "controller-normal": ("normal", RsedApp),
     "controller-windows": ("windows", AcdcApp),
 }
-TARGETS = (*CONTROLLERS, "agent")
+# Among others, with a database between them.
+CLUSTERS = {"controller-cluster": ("paths", FairQApp)}
+TARGETS = (*CONTROLLERS, *CLUSTERS, "agent")
 AGENT = oxm.agent_dpid(messages.DPID)
 
 
 def target(name):
-    """A target, and the messages that a peer must send first."""
+    """A target."""
     if name in CONTROLLERS:
-        return targets.ControllerTarget(*CONTROLLERS[name]), messages.handshake()
-    return targets.AgentTarget(), messages.HELLO
+        return targets.ControllerTarget(*CONTROLLERS[name])
+    return targets.ClusterTarget(*CLUSTERS[name]) if name in CLUSTERS else targets.AgentTarget()
 
 
 def load(name):
     """Messages by name: those built here, and those stored."""
-    made = messages.from_switch() if name in CONTROLLERS else messages.from_controller()
+    made = messages.from_controller() if name == "agent" else messages.from_switch()
     kept = {path.stem: path.read_bytes() for path in sorted(_directory(name).glob("*.bin"))}
     return made | kept
 
@@ -41,4 +43,4 @@ def keep(name, stem, data):
 
 def _directory(name):
     """All controllers have one corpus."""
-    return DIRECTORY / ("controller" if name in CONTROLLERS else name)
+    return DIRECTORY / ("agent" if name == "agent" else "controller")

@@ -55,6 +55,8 @@ from fairq_ryu.queue_law_spec import Variant
 from tests.support.fakes import DATAPATH, bridge_port, wire
 
 DPID = 0xF022
+GENERATION = 5
+"""That with which a controller among others owns the bridge."""
 FLOW = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
 FLOW6 = FlowKey("2001:db8::1", "2001:db8::2", 33000, 80)
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
@@ -69,6 +71,12 @@ def reply(kind, body=b"", flags=0, xid=7):
     return message(ofp.OFPT_MULTIPART_REPLY, struct.pack("!HH4x", kind, flags) + body, xid=xid)
 
 
+ROLE_REFUSED = agent.error(
+    ofp.OFPET_ROLE_REQUEST_FAILED, ofp.OFPRRFC_STALE, message(ofp.OFPT_ROLE_REQUEST, bytes(16))
+)
+IS_SLAVE = agent.error(ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_IS_SLAVE, message(ofp.OFPT_FLOW_MOD, bytes(48)))
+
+
 def features(dpid=DPID):
     return agent.features(2, dpid)
 
@@ -77,9 +85,17 @@ def ports(*numbers):
     return reply(ofp.OFPMP_PORT_DESC, b"".join(agent.port(bridge_port(number)) for number in numbers))
 
 
-def handshake(dpid=DPID):
-    """The messages of a switch until it is connected; of an agent, until it has described itself."""
+def role(number, generation=GENERATION):
+    return message(ofp.OFPT_ROLE_REPLY, struct.pack("!I4xQ", number, generation))
+
+
+def handshake(dpid=DPID, generation=None):
+    """The messages of a switch until it is connected; of an agent, until it has described itself.
+    ``generation``: that with which a controller among others is its master.
+    """
     joins = HELLO + features(dpid) + ports(1, 2, 3)
+    if generation is not None:
+        joins += role(ofp.OFPCR_ROLE_MASTER, generation)
     return joins + reply(ofp.OFPMP_DESC, agent.description("s1", dpid)) if oxm.is_agent(dpid) else joins
 
 
@@ -251,7 +267,15 @@ def from_switch():
         "port-status": agent.port_status(0, bridge_port(4)),
         "port-gone": agent.port_status(1, bridge_port(2)),
         "barrier": message(ofp.OFPT_BARRIER_REPLY),
-        "role": message(ofp.OFPT_ROLE_REPLY, struct.pack("!I4xQ", 1, 2)),
+        "role": role(ofp.OFPCR_ROLE_MASTER),
+        "role-next": role(ofp.OFPCR_ROLE_MASTER, GENERATION + 1),
+        "role-equal": role(ofp.OFPCR_ROLE_EQUAL, (1 << 64) - 1),
+        "role-slave": role(ofp.OFPCR_ROLE_SLAVE),
+        # It knows a later generation than the database does.
+        "role-later": role(ofp.OFPCR_ROLE_SLAVE, GENERATION + 3),
+        "role-last": role(ofp.OFPCR_ROLE_SLAVE, (1 << 62) - 1),
+        "error-role": ROLE_REFUSED,
+        "error-slave": IS_SLAVE,
         "async": message(ofp.OFPT_GET_ASYNC_REPLY, struct.pack("!6I", *range(6))),
         "queue-config": message(ofp.OFPT_QUEUE_GET_CONFIG_REPLY, struct.pack("!I4x", 1) + queue + queue),
         "desc": reply(ofp.OFPMP_DESC, agent.description("s1", DPID)),

@@ -69,7 +69,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
     "fairq_ryu/agent": (
         {MODEL, LAW, LAWS, QUEUE_LAW, ERRORS, PORT_SETTINGS, FAR_QUEUE, UPLINK, TARGET, TENANTS}
         | ours("channel", "packet", "fabric.recovery"),
-        {"numpy", "ovs", "pyroute2"},
+        {"numpy", "ovs"},
     ),
     "fairq_ryu/config": (
         BELOW | {TARGET, FAR_QUEUE, UPLINK, TENANTS} | ours("cluster.settings", "policies.base"),
@@ -426,7 +426,7 @@ def test_the_check_finds_mistakes(tmp_path):
 def test_the_pure_parts_load_without_the_rest(module):
     program = (
         f"import sys, {module}; "
-        "print(*({'ryu', 'eventlet', 'ovs', 'pyroute2', 'mininet'} & set(sys.modules)))"
+        "print(*({'ryu', 'eventlet', 'ovs', 'mininet'} & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True

@@ -17,7 +17,7 @@ _STREAMS = 1500
 
 @pytest.fixture(scope="module")
 def target():
-    return corpus.target("controller")[0]
+    return corpus.target("controller")
 
 
 @pytest.fixture(autouse=True)

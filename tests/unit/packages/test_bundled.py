@@ -27,7 +27,7 @@ DISTRIBUTIONS = {
     "ryu": bundled.RYU,
     "webob": "WebOb",
 }
-DEBIAN = {"numpy": "python3-numpy", "ovs": "python3-openvswitch", "pyroute2": "python3-pyroute2"}
+DEBIAN = {"numpy": "python3-numpy", "ovs": "python3-openvswitch"}
 
 
 def others(*folders):

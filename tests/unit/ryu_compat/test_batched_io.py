@@ -278,7 +278,7 @@ def test_a_connected_switch_may_be_silent(monkeypatch, peer_warnings):
 
 def test_echo_replies_are_not_queued_for_a_peer_that_does_not_read(monkeypatch):
     monkeypatch.setattr(batched_io, "_MAX_UNSENT_ECHOES", 5)
-    target = corpus.target("controller")[0]
+    target = corpus.target("controller")
     sock = Sink(messages.handshake() + messages.message(ofp.OFPT_ECHO_REQUEST) * 100)
     switch = SwitchConnection(sock, ("test", 1))
     switch.ofp_brick = target.brick
@@ -302,7 +302,7 @@ def test_echo_replies_are_not_queued_for_a_peer_that_does_not_read(monkeypatch):
     ],
 )
 def test_handshake_messages_in_the_wrong_direction(peer_warnings, stream, reason):
-    target = corpus.target("controller")[0]
+    target = corpus.target("controller")
     assert reason in target_line(target, stream)
 
 
