@@ -30,7 +30,7 @@ class Key(NamedTuple):
 Values = Mapping[Key, Any]
 Store = Callable[[Texts, Texts], bool | None]
 """Stores texts, provided that others are as expected. Returns whether they are stored; False: others were not
-as expected, None: the database cannot be reached
+as expected, None: the database cannot be reached, or something else was stored between two attempts
 """
 
 
@@ -85,8 +85,8 @@ class Requests:
         stored = self._elsewhere(_texts(changes), _texts(expected or {}))
         if stored is None:
             raise Unstored(
-                "the database of the controllers does not answer, and the change may be stored or not: see "
-                "whether its servers run, and ask again"
+                "the database of the controllers does not answer, or another controller has changed the same "
+                "meanwhile: the change may be stored or not; see what is so now, and ask again"
             )
         return stored
 
