@@ -18,7 +18,7 @@ import pytest
 
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
-from fairq_ryu.cluster.ownership import Ownership
+from fairq_ryu.cluster.ownership import Ownership, Together
 from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
 from mininet_topos.patience import patient
 from tests.support.cluster_model import Switch
@@ -377,7 +377,7 @@ class Controller:
         self.process += 1
         self.id = f"{self.name}/{self.process}"
         self.database = Database(self.remote, LOG)
-        self.ownership = Ownership(self.id, True, 3 * BEAT)
+        self.ownership = Ownership(self.id, Together.NONE, 3 * BEAT)
         self.beat_at, self.beating, self.claiming, self.storing = 0.0, False, False, False
         self.held, self.owned = {}, {}
         for switch in self.switches.values():

@@ -7,7 +7,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import oxm
-from fairq_ryu.cluster.ownership import MISSES
+from fairq_ryu.cluster.ownership import MISSES, Together
 from fairq_ryu.cluster.view import TO_AGENT, Bridge, Member, View
 from fairq_ryu.control.ownership import owners as module
 from fairq_ryu.control.ownership.owners import Owners
@@ -71,7 +71,8 @@ class Site:
         self.owners = Owners(
             self.rows,
             ME,
-            True,
+            Together.NONE,
+            False,
             LEASE,
             lambda datapath: self.log.append(("gained", datapath.id)),
             lambda datapath, why: self.log.append(("lost", datapath.id, why)),
@@ -156,6 +157,22 @@ def test_a_switch_is_claimed_fenced_used_and_given_up(site):
     kinds = [each[0] for each in site.log]
     assert kinds == ["gained", "lost", "dropped"] and "another controller" in site.log[1][2]
     assert agent.sent[-1].role == ofp.OFPCR_ROLE_SLAVE and agent.sent[-1].generation_id == 2
+
+
+def test_a_bridge_that_connects_where_only_agents_are_governed_gets_no_message(site, caplog):
+    site.owners.agents_only = True
+    with caplog.at_level(logging.WARNING):
+        bridge, agent = site.connect(5), site.connect(oxm.agent_dpid(5))
+    assert caplog.text.count("bridge 0000000000000005: it is connected, and left alone") == 1
+    site.run(MISSES + 6)
+    assert site.rows.members["a/1"].reach == {5: TO_AGENT}
+    site.confirm(agent)
+    site.rows.bridges[5] = Bridge("b/1", 2, 14)
+    site.rows.members["b/1"] = Member("b/1", "b", settings="same", reach={5: TO_AGENT})
+    site.rows.changed = True
+    site.run(1)
+    site.owners.disconnected(bridge)
+    assert bridge.sent == [] and [each[0] for each in site.log] == ["gained", "lost", "dropped"]
 
 
 def test_beats_go_on_after_a_fault_between_two(site):
