@@ -78,8 +78,8 @@ class _Since(NamedTuple):
 
 @dataclass(slots=True)
 class Ownership:
-    """The claims of one controller. ``pause``: seconds without a confirmed beat of its own after which it starts
-    counting anew.
+    """The claims of one controller. ``pause``: seconds without a confirmed beat of its own after which it
+    starts counting anew.
     """
 
     me: str

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairq_ryu.cluster.view import Texts
+from fairq_ryu.errors import UserError
 
 LOG = logging.getLogger(__name__)
 
@@ -32,6 +33,10 @@ Store = Callable[[Texts, Texts], bool | None]
 """Stores texts, provided that others are as expected. Returns whether they are stored; False: others were not
 as expected, None: the database cannot be reached, or something else was stored between two attempts
 """
+
+
+WRONG = (UserError, ValueError, TypeError, KeyError, AttributeError)
+"""What reading a value raises that people, or another version, have written into the database."""
 
 
 class Unstored(Exception):
@@ -53,7 +58,8 @@ class Requests:
 
     def follow(self, kind: str, handler: Callable[[set[str]], None]) -> None:
         """Let ``handler`` carry out requests of a kind; it is called with the names of those that have
-        changed.
+        changed. One that cannot be read must not keep it from the others: people may write into the database,
+        and so may controllers of another version.
         """
         self._handlers[kind] = handler
 

@@ -47,8 +47,8 @@ def process_id(name: str) -> str:
 
 @dataclass(eq=False)
 class Owners:
-    """``member``: this controller, without beat and reach; ``agents_only``: bridges that connect themselves are
-    left alone, whoever owns them; ``lease`` of windows, seconds: a dead controller is replaced within it.
+    """``member``: this controller, without beat and reach; ``agents_only``: bridges that connect themselves
+    are left alone, whoever owns them; ``lease`` of windows, seconds: a dead controller is replaced within it.
     ``gained`` and ``lost`` are called with a switch, ``lost`` also with the reason; ``dropped`` with the dpid
     of a bridge that is another's from now on, ``requested`` with requests that are to be carried out;
     ``load``: that of a bridge.
