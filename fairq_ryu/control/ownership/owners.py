@@ -84,6 +84,7 @@ class Owners:
         self.roles = Roles(self.gained, self.lost, self._ahead)
         self._live: frozenset[str] = frozenset()
         self._owned: dict[int, int] = {}
+        self._dropping: set[int] = set()  # they are not ours any more, and must still be dropped
         self._told: set[str] = set()
 
     # Switches
@@ -157,6 +158,13 @@ class Owners:
         if changed or now - self._planned_at >= self.beat:
             self._planned_at = now
             self._claim(now)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Behind beats and claims: what is raised here is raised again at each step, until it is done."""
+        for dpid in sorted(self._dropping):
+            self.dropped(dpid)
+            self._dropping.remove(dpid)
 
     def store(self, changes: Texts, expected: Texts) -> bool | None:
         """Store requests for all controllers, as :data:`~fairq_ryu.control.operations.requests.Store` says.
@@ -215,11 +223,10 @@ class Owners:
             row = self.view.bridges.get(dpid)
             by = "nobody" if row is None else self.name(row.owner)
             self.log.info("bridge %s: not owned any more, but by %s", dpid_text(dpid), by)
-        dropped, self._owned = self._owned.keys() - owned.keys(), owned
+        self._dropping |= self._owned.keys() - owned.keys()
+        self._owned = owned
         known = {dpid: row.generation for dpid, row in self.view.bridges.items()}
         Sender.send(self.roles.decided(owned, known))
-        for dpid in dropped:
-            self.dropped(dpid)
         others = [each for each in self.view.members.values() if each.settings != self.member.settings]
         for other in others:
             if other.id not in self._told:
