@@ -14,7 +14,7 @@ from typing import Any
 
 from ryu.lib import hub
 
-from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState
+from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState, Told
 from fairq_ryu.config.far_queues import is_interface, written
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.operations.named_ports import NamedPorts
@@ -114,20 +114,20 @@ class FarControl:
     def _change(self, link: AgentLink, key: PortKey, queue: FarQueue | None, words: str) -> None:
         orders, name = self.windows.far_orders, link.name(key.port)
         before = orders.of(link.dpid)
+        value: dict[str, Any] | None = _value(queue)
         try:
-            number = orders.change(link, name, queue)
+            if queue is None and name in before and self._told(link, orders.forget(link, name), before):
+                # The configuration of the agent has none for this port: nothing must be remembered.
+                answered, value = True, None if self._row_of(link, key) is None else value
+            if value is not None:
+                answered = self._told(link, orders.change(link, name, queue), before)
         except ValueError:
             raise UserError(
                 f"{MOST_TOLD} far queues of this bridge were changed by request already",
                 "write them into the configuration",
             ) from None
-        answered = link.far_queues.acknowledged(number, self.answer_s)
-        reason = link.far_queues.refusal(number) if answered else None
-        if reason is not None:
-            orders.undo(link.dpid, before)
-            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
         # Without an answer, too: what is not stored ends with the next change.
-        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): _value(queue)})
+        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): value})
         if not answered:
             raise Unacknowledged(
                 f"the agent of bridge {link.modes.bridge} has not answered within {self.answer_s:g} s",
@@ -136,6 +136,15 @@ class FarControl:
         text = f"{name} ({key.short}): {words}"
         self.log.info("%s", text)
         self.report(Occurrence(Kind.FAR, text, key))
+
+    def _told(self, link: AgentLink, number: int, before: Told) -> bool:
+        """Whether the agent has answered. Raises :class:`UserError` if it refuses, and undoes the change."""
+        answered = link.far_queues.acknowledged(number, self.answer_s)
+        reason = link.far_queues.refusal(number) if answered else None
+        if reason is not None:
+            self.windows.far_orders.undo(link.dpid, before)
+            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
+        return answered
 
     def _requested(self, names: Iterable[str]) -> None:
         """Far queues are others than before: remember it for bridges that may become ours, and tell the
