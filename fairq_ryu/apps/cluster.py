@@ -11,6 +11,7 @@ from typing import Any
 from ryu import cfg
 
 from fairq_ryu.cluster.database import Database
+from fairq_ryu.cluster.ownership import Together
 from fairq_ryu.cluster.settings import CLUSTER
 from fairq_ryu.cluster.view import Member
 from fairq_ryu.config.loader import Config
@@ -40,11 +41,13 @@ def owners(
     # Of the class: Ryu makes the connections, and from their first message on one belongs to nobody until
     # the switch has confirmed the role.
     SwitchConnection.owned = False
-    # What is divided among bridges, an uplink, needs one view of all of them.
-    apart = config.value("fairq_ryu", "way") == "windows" and not config.uplinks()
+    agents_only = config.value("fairq_ryu", "way") == "windows"
+    # What is divided among bridges, an uplink, needs one view of the agents of all of them.
+    together = Together.NONE if agents_only else Together.CONNECTED
+    together = Together.ALL if config.uplinks() else together
     lease = config.number("fairq_ryu", "lease")
     database = Database(str(section["database"]), log)
-    return Owners(database, member, apart, lease, gained, lost, dropped, load, log)
+    return Owners(database, member, together, agents_only, lease, gained, lost, dropped, load, log)
 
 
 def digest(config: Config) -> str:

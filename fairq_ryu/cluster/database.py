@@ -5,8 +5,9 @@ Everything runs in the caller's greenlet or thread: :meth:`Database.step` receiv
 
 What a transaction has done is seen in the rows, not in its result: when the connection breaks, nobody knows
 whether the last one was carried out, and it may be sent twice. So each is written to be harmless twice: a
-claim names the generation that it replaces, and all others set values. A transaction that fails is reported
-as not done; :meth:`Database.write` tries again until its time is over.
+claim names the generation that it replaces, a second attempt to store a request replaces only what was there
+at the first, and all others set values. A transaction that fails is reported as not done;
+:meth:`Database.write` tries again until its time is over.
 
 Any server of a cluster will do, not only its leader: what followers say may be late, and late views are
 what claims are made for. Locks of OVSDB are not used: they live in the memory of one server.
@@ -15,6 +16,7 @@ what claims are made for. Locks of OVSDB are not used: they live in the memory o
 from __future__ import annotations
 
 import logging
+import os
 import re
 import time
 from collections import deque
@@ -38,6 +40,8 @@ _STILL = 10.0
 _SILENT, _WARNING_INTERVAL = 5.0, 60.0
 # In place of a dpid, in the row with the latest generation of all bridges whose rows were removed.
 _REMOVED = "removed"
+# The kind of a row that each change of requests changes, too.
+_WRITTEN = "written"
 _DPID = re.compile(r"[0-9a-f]{16}")
 # Between two attempts to connect, ms.
 _RETRY, _LAST_RETRY = 250, 1000
@@ -46,7 +50,7 @@ _RETRY, _LAST_RETRY = 250, 1000
 _INDEXES = {"Controller": ("id",), "Bridge": ("dpid",), "Request": ("kind", "key")}
 
 _Change = Callable[["Database", Any], None]
-"""Makes a transaction; raises :class:`Obsolete` if there is nothing to do any more"""
+"""Makes a transaction; raises :class:`Obsolete` or :class:`Fulfilled` if there is nothing to do any more"""
 
 
 class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
@@ -61,7 +65,8 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
     def notify(self, event: str, row: Any, updates: Any = None) -> None:
         """A row has changed."""
         if row._table.name == "Request":
-            self.requests[row.kind, row.key] = None if event == ovs.db.idl.ROW_DELETE else row.value
+            if row.kind != _WRITTEN:
+                self.requests[row.kind, row.key] = None if event == ovs.db.idl.ROW_DELETE else row.value
         else:
             self.others = True
             self.bridges.pop(row.uuid, None)
@@ -69,6 +74,10 @@ class _Idl(ovs.db.idl.Idl):  # type: ignore[misc]
 
 class Obsolete(Exception):
     """The rows are not what a transaction was made for."""
+
+
+class Fulfilled(Exception):
+    """The rows are already what a transaction was to make of them."""
 
 
 @dataclass(slots=True)
@@ -128,7 +137,8 @@ class Database:
         changed, self._idl.others = self._idl.others or again, False
         if again:
             # All rows may have come anew, without a word about those that have gone.
-            there = {(row.kind, row.key): row.value for row in self._rows("Request")}
+            rows = (row for row in self._rows("Request") if row.kind != _WRITTEN)
+            there = {(row.kind, row.key): row.value for row in rows}
             self._idl.requests = {**dict.fromkeys(self._requests), **there}
         return changed and self.filled
 
@@ -232,9 +242,9 @@ class Database:
         transaction = ovs.db.idl.Transaction(self._idl)
         try:
             waiting.change(self, transaction)
-        except Obsolete:
+        except (Obsolete, Fulfilled) as found:
             transaction.abort()
-            waiting.over(False)
+            waiting.over(isinstance(found, Fulfilled))
             return
         except Exception:
             # It would be in the way of all others for ever.
@@ -390,16 +400,34 @@ def remove(bridges: Mapping[int, int]) -> _Change:
 def put(changes: Texts, expected: Texts) -> _Change:
     """Store requests, in place of earlier ones about the same, and remove those that are None: all, or none
     if one of the ``expected`` is another.
+
+    The first attempt replaces whatever is there. Nobody knows what has become of it when there is a second
+    one, and somebody may have stored something later meanwhile: so that one finds what it stores there
+    already, or replaces what was there at the first attempt. Otherwise it is obsolete.
     """
+    first: dict[tuple[str, str], str | None] = {}
 
     def change(database: Database, transaction: Any) -> None:
         rows = {key: database._find("Request", kind=key[0], key=key[1]) for key in {**changes, **expected}}
-        for key, value in expected.items():
-            row = rows[key]
-            if (None if row is None else row.value) != value:
-                raise Obsolete
+        now = {key: None if row is None else row.value for key, row in rows.items()}
+        if any(now[key] != value for key, value in expected.items()):
+            raise Obsolete
+        before, again = {key: first.get(key, now[key]) for key in changes}, bool(first)
+        first.update(before)
+        if any(now[key] not in (value, before[key]) for key, value in changes.items()):
+            raise Obsolete
+        if before != changes and all(now[key] == value for key, value in changes.items()):
+            raise Fulfilled
+        for key, row in rows.items():
+            surely = again or key in expected
             if row is not None:
-                row.verify("value")
+                # Otherwise the update of a row that has gone at the server would succeed, and do nothing.
+                row.verify("value" if surely else "key")
+            elif surely and changes.get(key) is None:
+                transaction.add_op(_absent(key))
+            elif changes[key] is None:
+                # A later row may be there that has not come here yet.
+                transaction.add_op({"op": "delete", "table": "Request", "where": _where(key)})
         for key, value in changes.items():
             row = rows[key]
             if value is None:
@@ -410,5 +438,30 @@ def put(changes: Texts, expected: Texts) -> _Change:
                 row = transaction.insert(database._idl.tables["Request"])
                 row.kind, row.key = key
             row.value = value
+        _sign(database, transaction)
 
     return change
+
+
+def _sign(database: Database, transaction: Any) -> None:
+    """Let a transaction change something in any case. One that seems to change nothing is not sent, although
+    the server may have later rows; and a server that is cut off from its cluster confirms it on its own.
+    """
+    row = database._find("Request", kind=_WRITTEN, key="")
+    if row is None:
+        row = transaction.insert(database._idl.tables["Request"])
+        row.kind, row.key = _WRITTEN, ""
+    else:
+        row.verify("key")
+    row.value = os.urandom(8).hex()
+
+
+def _where(key: tuple[str, str]) -> list[list[str]]:
+    """The row of a request, for an operation of OVSDB."""
+    return [["kind", "==", key[0]], ["key", "==", key[1]]]
+
+
+def _absent(key: tuple[str, str]) -> dict[str, Any]:
+    """An operation of OVSDB that fails if a request has a row."""
+    wait = {"op": "wait", "table": "Request", "timeout": 0, "until": "==", "columns": ["value"], "rows": []}
+    return {**wait, "where": _where(key)}

@@ -19,8 +19,9 @@ that is silent is dead all the same, after twice as many beats at most.
 *Who owns.* The owner stays while it is alive and may own. Otherwise the controller with the least load gets
 the bridge. One that never had an owner waits for :data:`MISSES` beats, in which it connects to the others.
 
-*Units.* Bridges that must have one owner are a unit and move together: all that are connected, unless they
-are governed by windows alone, because paths and loops need one view of all links.
+*Units.* Bridges that must have one owner are a unit and move together (:class:`Together`): all that are
+connected, unless they are governed by windows alone, because paths and loops need one view of all links; and
+all that are reached at all, where an uplink is divided among them.
 
 *Rows.* Generations never come again: a bridge without a row gets a later one than all whose rows were
 removed, because it may be one of them. An owner of before may still believe in the row, and its switch knows
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from fairq_ryu.cluster.view import TO_BRIDGE, Bridge, Claim, View
@@ -56,6 +58,14 @@ _EVEN = 0.1
 Unit = tuple[int, ...]
 
 
+class Together(Enum):
+    """Which bridges have one owner for all of them."""
+
+    NONE = "none"
+    CONNECTED = "those that connect themselves"
+    ALL = "all, also those of which only the agent connects"
+
+
 class _Since(NamedTuple):
     """Own beats are counted from ``beat``; ``anew``: already once more, after a pause."""
 
@@ -68,12 +78,12 @@ class _Since(NamedTuple):
 
 @dataclass(slots=True)
 class Ownership:
-    """The claims of one controller. ``apart``: every bridge may have an owner of its own; ``pause``: seconds
-    without a confirmed beat of its own after which it starts counting anew.
+    """The claims of one controller. ``pause``: seconds without a confirmed beat of its own after which it
+    starts counting anew.
     """
 
     me: str
-    apart: bool
+    together: Together
     pause: float
     _first: int | None = field(default=None, init=False)
     _beat: int = field(default=0, init=False)
@@ -168,8 +178,10 @@ class Ownership:
         self._unreached = {dpid: self._unreached.get(dpid, self._beat) for dpid in unreached}
 
     def _units(self, view: View) -> list[Unit]:
-        if self.apart:
+        if self.together is Together.NONE:
             return [(dpid,) for dpid in sorted(self._reached)]
+        if self.together is Together.ALL:
+            return [tuple(sorted(self._reached))] if self._reached else []
         links = [view.members[name].reach.items() for name in self._live]
         connected = {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
         alone = [(dpid,) for dpid in sorted(self._reached.keys() - connected)]

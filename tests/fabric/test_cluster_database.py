@@ -18,7 +18,7 @@ import pytest
 
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
-from fairq_ryu.cluster.ownership import Ownership
+from fairq_ryu.cluster.ownership import Ownership, Together
 from fairq_ryu.cluster.view import TO_AGENT, Bridge, Claim, Member, View
 from mininet_topos.patience import patient
 from tests.support.cluster_model import Switch
@@ -177,6 +177,50 @@ def test_requests_are_stored_together_and_only_as_expected(server):
     a.until(lambda: a.requests() == {("tenant", "x"): "3"})
 
 
+@pytest.mark.parametrize(("key", "value"), ((("policy", ""), "1"), (("tenant", "x"), None)))
+def test_what_seems_to_change_nothing_is_stored_where_there_is_something_later(server, key, value):
+    late, other = Client(server.remote), Client(server.remote)
+    assert late.write(rows.put({("policy", ""): "1"}, {}))
+    assert other.write(rows.put({("policy", ""): "2", ("tenant", "x"): "2"}, {}))
+    results = []
+    late.database.write(rows.put({key: value}, {}), results.append)
+    late.database.work()
+    assert late.requests() == {("policy", ""): "1"}  # it has not seen the later ones yet
+    late.until(lambda: results)
+    assert results == [True]
+    other.until(lambda: other.requests().get(key) == value)
+
+
+def test_an_update_of_a_row_that_has_been_made_anew_is_not_reported_as_stored(server):
+    late, other = Client(server.remote), Client(server.remote)
+    assert late.write(rows.put({("policy", ""): "1"}, {}))
+    for value in (None, "2"):
+        other.until(lambda: other.database.connected)
+        assert other.write(rows.put({("policy", ""): value}, {}))
+    results = []
+    late.database.write(rows.put({("policy", ""): "3"}, {}), results.append, 5.0)
+    late.database.work()
+    late.until(lambda: results)
+    assert results == [False] and late.requests() == other.requests() == {("policy", ""): "2"}
+
+
+@pytest.mark.parametrize("later", (None, "3"))
+def test_a_second_attempt_replaces_nothing_that_was_stored_after_the_first(server, later):
+    late, other = Client(server.remote), Client(server.remote)
+    assert late.write(rows.put({("policy", ""): "1"}, {}))
+    other.until(lambda: other.requests())
+    results = []
+    late.database.write(rows.put({("policy", ""): "2"}, {}), results.append, 20.0)
+    late.database.work()
+    other.until(lambda: other.requests() == {("policy", ""): "2"})
+    if later is not None:
+        assert other.write(rows.put({("policy", ""): later}, {}))
+    late.database._idl.force_reconnect()  # before it has the answer
+    late.until(lambda: results, 20)
+    assert results == [later is None]
+    assert late.requests() == {("policy", ""): later or "2"}
+
+
 def test_an_urgent_transaction_is_carried_out_before_those_that_wait(server):
     a, order = Client(server.remote), []
     a.until(lambda: a.database.connected)
@@ -248,6 +292,22 @@ def test_a_server_that_is_cut_off_commits_nothing(cluster, role):
         assert each.database.view().bridges == {1: Bridge("b", 2)}
 
 
+def test_a_server_that_is_cut_off_does_not_confirm_what_it_has_already(cluster):
+    lonely = cluster.others(cluster.leader())[0]
+    a = Client(lonely.remote)
+    b = Client(",".join(each.remote for each in cluster.others(lonely)))
+    a.until(lambda: a.write(rows.put({("policy", ""): "1"}, {})), 60)
+    b.until(lambda: b.requests(), 60)
+    cluster.cut(lonely)
+    b.until(lambda: b.write(rows.put({("policy", ""): "2"}, {})), 60)
+    # For this server there is nothing to do.
+    results = []
+    a.database.write(rows.put({("policy", ""): "1"}, {}), results.append)
+    a.until(lambda: results, 60)
+    assert results == [False]
+    assert a.requests() == {("policy", ""): "1"}
+
+
 def test_a_server_has_a_clock_of_its_own(cluster):
     leader, day = cluster.leader(), 86400
     now = time.time()
@@ -307,6 +367,7 @@ class Controller:
         self.process = 0
         self.database = None
         self.stored, self.tried = set(), 0  # its own requests: those that are confirmed, the last on its way
+        self.spans = {}  # of those that are confirmed: when they began, and were confirmed
         self.tried_at = 0.0
         self.born()
 
@@ -316,7 +377,7 @@ class Controller:
         self.process += 1
         self.id = f"{self.name}/{self.process}"
         self.database = Database(self.remote, LOG)
-        self.ownership = Ownership(self.id, True, 3 * BEAT)
+        self.ownership = Ownership(self.id, Together.NONE, 3 * BEAT)
         self.beat_at, self.beating, self.claiming, self.storing = 0.0, False, False, False
         self.held, self.owned = {}, {}
         for switch in self.switches.values():
@@ -351,8 +412,9 @@ class Controller:
         if self.stores and not self.storing and database.connected and now - self.tried_at >= BEAT / 2:
             self.tried_at, self.storing = now, True
             self.tried += 1
-            # One that lasts and one that each later one replaces.
+            # One that lasts, one that each later one replaces, and one that everybody replaces.
             changes = {(self.name, str(self.tried)): "1", ("last", self.name): str(self.tried)}
+            changes["shared", ""] = f"{self.name} {self.tried}"
             database.write(rows.put(changes, {}), self._stored, 1.0)
         database.work()
 
@@ -360,19 +422,25 @@ class Controller:
         self.storing = False
         if done:
             self.stored.add(self.tried)
+            self.spans[f"{self.name} {self.tried}"] = self.tried_at, time.monotonic()
 
 
 class Watch:
-    """Follows the owners of each generation."""
+    """Follows the owners of each generation, and what everybody stores."""
 
     def __init__(self, remote):
         self.database, self.owners = Database(remote, LOG), {}
+        self.shared = []
 
     def look(self):
         self.database.step()
         for dpid, row in self.database.view().bridges.items():
             before = self.owners.setdefault((dpid, row.generation), row.owner)
             assert before == row.owner, "a generation has two owners"
+        value = self.database.take_requests().get(("shared", ""))
+        if value is not None and value not in self.shared[-1:]:
+            assert value not in self.shared, "a request has replaced a later one"
+            self.shared.append(value)
 
 
 class History:
@@ -484,6 +552,9 @@ class History:
         reader.until(lambda: reader.database.filled)
         found = reader.requests()
         reader.database.close()
+        spans = {value: span for each in self.controllers for value, span in each.spans.items()}
+        confirmed = spans.get(found["shared", ""], (0.0, float("inf")))[1]
+        assert all(began < confirmed for began, _ in spans.values()), "a stored request is lost"
         for each in self.controllers:
             there = {int(key) for kind, key in found if kind == each.name}
             assert each.stored, "nothing was stored"

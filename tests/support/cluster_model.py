@@ -17,7 +17,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import oxm
-from fairq_ryu.cluster.ownership import Ownership
+from fairq_ryu.cluster.ownership import Ownership, Together
 from fairq_ryu.cluster.view import Bridge, Claim, Member, View
 from fairq_ryu.control.ownership.roles import Roles
 
@@ -97,7 +97,7 @@ class Controller:
     def born(self) -> None:
         self.process += 1
         self.id = f"{self.name}/{self.process}"
-        self.ownership = Ownership(self.id, True, PAUSE)
+        self.ownership = Ownership(self.id, Together.NONE, PAUSE)
         self.clock = 1000.0 * self.process
         self.beat_at = self.clock
         self.seen = View()

@@ -7,17 +7,18 @@ agent is told again whenever it connects.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ryu.lib import hub
 
-from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState
-from fairq_ryu.config.far_queues import written
+from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState, Told
+from fairq_ryu.config.far_queues import is_interface, written
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.operations.named_ports import NamedPorts
-from fairq_ryu.control.operations.requests import Key, Requests
+from fairq_ryu.control.operations.requests import WRONG, Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
@@ -25,6 +26,7 @@ from fairq_ryu.far_queue import FAR, FarQueue, is_far
 from fairq_ryu.model import PortKey, dpid_text
 
 _FAR_QUEUE = "far_queue"
+_DPID = re.compile("[0-9a-f]{16}")
 # So long is waited for an agent, seconds. It answers in milliseconds.
 _ANSWER_S = 2.0
 
@@ -112,20 +114,20 @@ class FarControl:
     def _change(self, link: AgentLink, key: PortKey, queue: FarQueue | None, words: str) -> None:
         orders, name = self.windows.far_orders, link.name(key.port)
         before = orders.of(link.dpid)
+        value: dict[str, Any] | None = _value(queue)
         try:
-            number = orders.change(link, name, queue)
+            if queue is None and name in before and self._told(link, orders.forget(link, name), before):
+                # The configuration of the agent has none for this port: nothing must be remembered.
+                answered, value = True, None if self._row_of(link, key) is None else value
+            if value is not None:
+                answered = self._told(link, orders.change(link, name, queue), before)
         except ValueError:
             raise UserError(
                 f"{MOST_TOLD} far queues of this bridge were changed by request already",
                 "write them into the configuration",
             ) from None
-        answered = link.far_queues.acknowledged(number, self.answer_s)
-        reason = link.far_queues.refusal(number) if answered else None
-        if reason is not None:
-            orders.undo(link.dpid, before)
-            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
         # Without an answer, too: what is not stored ends with the next change.
-        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): _value(queue)})
+        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): value})
         if not answered:
             raise Unacknowledged(
                 f"the agent of bridge {link.modes.bridge} has not answered within {self.answer_s:g} s",
@@ -135,15 +137,39 @@ class FarControl:
         self.log.info("%s", text)
         self.report(Occurrence(Kind.FAR, text, key))
 
+    def _told(self, link: AgentLink, number: int, before: Told) -> bool:
+        """Whether the agent has answered. Raises :class:`UserError` if it refuses, and undoes the change."""
+        answered = link.far_queues.acknowledged(number, self.answer_s)
+        reason = link.far_queues.refusal(number) if answered else None
+        if reason is not None:
+            self.windows.far_orders.undo(link.dpid, before)
+            raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
+        return answered
+
     def _requested(self, names: Iterable[str]) -> None:
         """Far queues are others than before: remember it for bridges that may become ours, and tell the
         agents that have not been told.
         """
-        wanted = self.requests.of(_FAR_QUEUE)
-        for text in sorted({name.partition(" ")[0] for name in names}):
-            ports = {name.partition(" ")[2]: value for name, value in wanted.items() if name.startswith(text)}
-            queues = {port: _queue(port, value) for port, value in ports.items()}
-            self.windows.far_orders.replace(int(text, 16), queues)
+        changed = set(names)
+        told: dict[str, dict[str, FarQueue | None]] = {name.partition(" ")[0]: {} for name in changed}
+        for name, value in sorted(self.requests.of(_FAR_QUEUE).items()):
+            dpid, _, port = name.partition(" ")
+            if dpid not in told:
+                continue
+            try:
+                if len(told[dpid]) == MOST_TOLD:
+                    raise ValueError(f"the bridge has {MOST_TOLD} others already")
+                queue = _queue(port, value)
+            except WRONG as error:
+                if name in changed:
+                    self.log.error("the far queue of %r cannot be as it was requested: %s", name, error)
+                continue
+            told[dpid][port] = queue
+        for dpid, queues in sorted(told.items()):
+            if _DPID.fullmatch(dpid):
+                self.windows.far_orders.replace(int(dpid, 16), queues)
+            else:
+                self.log.error("far queues were requested of %r, which is no bridge", dpid)
 
     def _row_of(self, link: AgentLink, key: PortKey) -> dict[str, Any] | None:
         found = (self._row(link, state) for state in link.far_queues.states if state.ofport == key.port)
@@ -174,4 +200,13 @@ def _value(queue: FarQueue | None) -> dict[str, Any]:
 
 
 def _queue(port: str, value: Mapping[str, Any]) -> FarQueue | None:
-    return FarQueue(port, value["rate"], value["buffer"], value["share"]) if value else None
+    """Raises ValueError and others for one that no controller accepts."""
+    if not is_interface(port):
+        raise ValueError("it is no interface of a bridge")
+    if value == {}:
+        return None
+    queue = FarQueue(port, int(value["rate"]), int(value["buffer"]), float(value["share"]))
+    wrong = queue.wrong()
+    if wrong is not None:
+        raise ValueError(wrong)
+    return queue

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from fairq_ryu.control.operations.named_ports import NamedPorts
-from fairq_ryu.control.operations.requests import Key, Requests, Unstored
+from fairq_ryu.control.operations.requests import WRONG, Key, Requests, Unstored
 from fairq_ryu.control.paths.fabric_controller import FabricController
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.disables import LIMIT, Disables, Scope, Statement
@@ -105,11 +105,19 @@ class ModeControl:
         value, now = self.requests.get(*_DISABLES), time.monotonic()
         if value == self._storing:
             return  # its own
-        statements = (_statement(each, now) for each in value or ())
-        self._disables.replace(
-            Disables(each for each in statements if each.until is None or each.until > now)
-        )
+        self._disables.replace(Disables(self._read(value, now)))
         self._apply(now)
+
+    def _read(self, value: Any, now: float) -> Iterator[Statement]:
+        """The statements of a request, without those that are over."""
+        for each in value if isinstance(value, list) else [] if value is None else [value]:
+            try:
+                statement = _statement(each, now)
+            except WRONG as error:
+                self.log.error("ports cannot be disabled or enabled as it was requested, %r: %s", each, error)
+                continue
+            if statement.until is None or statement.until > now:
+                yield statement
 
     def _apply(self, now: float) -> None:
         self.windows.mode_changes.apply(now)
@@ -192,8 +200,11 @@ def _value(statement: Statement, now: float) -> dict[str, Any]:
 
 def _statement(value: dict[str, Any], now: float) -> Statement:
     dpid = None if value["dpid"] is None else int(value["dpid"], 16)
-    scope = Scope(dpid, value["port"], value["name"])
+    port, name = value["port"], value["name"]
+    if not isinstance(port, int | None) or not isinstance(name, str):
+        raise ValueError("its port is none")
+    scope = Scope(dpid, port, name)
     if not value["disabled"]:
         return Statement(scope, None)
     until = value["until"]
-    return Statement(scope, math.inf if until is None else now + until - time.time())
+    return Statement(scope, math.inf if until is None else now + float(until) - time.time())

@@ -11,7 +11,7 @@ from ryu.lib import hub
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import settings_of
-from fairq_ryu.control.operations.requests import Key, Requests
+from fairq_ryu.control.operations.requests import WRONG, Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
@@ -72,7 +72,7 @@ class PolicyControl:
         """
         name = policy if policy is not None else self.windows.engine.policy.name
         if name not in available():
-            raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
+            raise _unknown(name)
         values = _checked(name, parameters)
         self._made(name, self.config.changed(name, values), {name} if values else ())
         changes: dict[Key, Any] = {Key(_PARAMETER, f"{name}.{key}"): value for key, value in values.items()}
@@ -87,21 +87,54 @@ class PolicyControl:
             try:
                 self._carry_out()
             except UserError as error:
-                # Another controller has accepted it; this one has another version, or other settings.
-                self.log.error("the policy cannot be changed as it was requested: %s", error)
-                self.report(Occurrence(Kind.POLICY, f"it cannot be changed as it was requested: {error}"))
+                self._not_done("the policy", error)
+
+    def _not_done(self, what: str, error: Exception) -> None:
+        """Another controller has accepted it; this one has another version, or other settings."""
+        self.log.error("%s cannot be changed as it was requested: %s", what, error)
+        self.report(Occurrence(Kind.POLICY, f"{what} cannot be changed as it was requested: {error}"))
+
+    def _wanted(self) -> Config:
+        """The configuration with all parameters that were requested, but those that it cannot have."""
+        config, wanted = self._first[0], dict[str, dict[str, Value]]()
+        for key, value in sorted(self.requests.of(_PARAMETER).items()):
+            policy, _, name = key.partition(".")
+            try:
+                if policy not in available():
+                    raise _unknown(policy)
+                wanted.setdefault(policy, {}).update(_checked(policy, {name: value}))
+            except WRONG as error:
+                self._not_done(f"parameter {key}", error)
+        for policy, parameters in wanted.items():
+            try:
+                config = config.changed(policy, parameters)
+            except UserError:
+                config = self._one_by_one(config, policy, parameters)
+        return config
+
+    def _one_by_one(self, config: Config, policy: str, parameters: dict[str, Value]) -> Config:
+        """Not all of these are possible together: take as many as are."""
+        refused: dict[str, UserError] = {}
+        while parameters.keys() != refused.keys():
+            name = next(each for each in parameters if each not in refused)
+            try:
+                config = config.changed(policy, {name: parameters[name]})
+            except UserError as error:
+                refused[name] = error
+            else:
+                # What was not possible before may be now.
+                parameters = {each: value for each, value in parameters.items() if each != name}
+                refused.clear()
+        for name, why in refused.items():
+            self._not_done(f"parameter {policy}.{name}", why)
+        return config
 
     def _carry_out(self) -> None:
-        before, config = self.windows.engine.choice, self._first[0]
-        wanted: dict[str, dict[str, Value]] = {}
-        for key, value in self.requests.of(_PARAMETER).items():
-            policy, _, name = key.partition(".")
-            wanted.setdefault(policy, {})[name] = value
-        for policy, parameters in wanted.items():
-            config = config.changed(policy, _checked(policy, parameters))
+        before, config = self.windows.engine.choice, self._wanted()
         name = self.requests.get(_POLICY) or self._first[1]
         if name not in available():
-            raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
+            self._not_done("the policy", _unknown(name))
+            name = before.default.name
         new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
         made = self._made(name, config, {policy for policy, values in new.items() if values})
         choice = PolicyChoice(
@@ -122,6 +155,10 @@ class PolicyControl:
             if each not in made or each in anew:
                 made[each] = make(each, config)
         return made
+
+
+def _unknown(policy: object) -> UserError:
+    return UserError(f"there is no policy {policy!r}", f"known are {', '.join(available())}")
 
 
 def _new(before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Value]:

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairq_ryu.cluster.view import Texts
+from fairq_ryu.errors import UserError
 
 LOG = logging.getLogger(__name__)
 
@@ -30,8 +31,12 @@ class Key(NamedTuple):
 Values = Mapping[Key, Any]
 Store = Callable[[Texts, Texts], bool | None]
 """Stores texts, provided that others are as expected. Returns whether they are stored; False: others were not
-as expected, None: the database cannot be reached
+as expected, None: the database cannot be reached, or something else was stored between two attempts
 """
+
+
+WRONG = (UserError, ValueError, TypeError, KeyError, AttributeError)
+"""What reading a value raises that people, or another version, have written into the database."""
 
 
 class Unstored(Exception):
@@ -53,7 +58,8 @@ class Requests:
 
     def follow(self, kind: str, handler: Callable[[set[str]], None]) -> None:
         """Let ``handler`` carry out requests of a kind; it is called with the names of those that have
-        changed.
+        changed. One that cannot be read must not keep it from the others: people may write into the database,
+        and so may controllers of another version.
         """
         self._handlers[kind] = handler
 
@@ -85,8 +91,8 @@ class Requests:
         stored = self._elsewhere(_texts(changes), _texts(expected or {}))
         if stored is None:
             raise Unstored(
-                "the database of the controllers does not answer, and the change may be stored or not: see "
-                "whether its servers run, and ask again"
+                "the database of the controllers does not answer, or another controller has changed the same "
+                "meanwhile: the change may be stored or not; see what is so now, and ask again"
             )
         return stored
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from fairq_ryu.control.operations.requests import Key, Requests
+from fairq_ryu.control.operations.requests import WRONG, Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
@@ -65,10 +65,13 @@ class TenantOperations:
         found: dict[str, Tenant | None] = {}
         for name in sorted(names):
             value = wanted.get(name)
-            if value:
-                found[name] = read_tenant(f"tenant {name}", name, value["hosts"], value["weight"])
-            else:
+            if value is None or value == {}:
                 found[name] = self._first.get(name) if value is None else None
+                continue
+            try:
+                found[name] = read_tenant(f"tenant {name}", name, value["hosts"], value["weight"])
+            except WRONG as error:
+                self.log.error("tenant %r cannot be as it was requested: %s", name, error)
         for name, tenant in found.items():
             if tenant is None and tenants.remove(name):
                 self._tell(f"tenant {name}: removed")

@@ -22,7 +22,7 @@ from ryu.lib import hub
 from fairq_ryu.channel import oxm
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
-from fairq_ryu.cluster.ownership import MISSES, Ownership
+from fairq_ryu.cluster.ownership import MISSES, Ownership, Together
 from fairq_ryu.cluster.view import Member, Texts, View
 from fairq_ryu.control.ownership.roles import Roles
 from fairq_ryu.control.sender import Sender
@@ -47,15 +47,17 @@ def process_id(name: str) -> str:
 
 @dataclass(eq=False)
 class Owners:
-    """``member``: this controller, without beat and reach; ``apart``: every bridge may have an owner of its
-    own; ``lease`` of windows, seconds: a dead controller is replaced within it. ``gained`` and ``lost`` are
-    called with a switch, ``lost`` also with the reason; ``dropped`` with the dpid of a bridge that is
-    another's from now on, ``requested`` with requests that are to be carried out; ``load``: that of a bridge.
+    """``member``: this controller, without beat and reach; ``agents_only``: bridges that connect themselves
+    are left alone, whoever owns them; ``lease`` of windows, seconds: a dead controller is replaced within it.
+    ``gained`` and ``lost`` are called with a switch, ``lost`` also with the reason; ``dropped`` with the dpid
+    of a bridge that is another's from now on, ``requested`` with requests that are to be carried out;
+    ``load``: that of a bridge.
     """
 
     database: Database
     member: Member
-    apart: bool
+    together: Together
+    agents_only: bool
     lease: float
     gained: Callable[[Any], None]
     lost: Callable[[Any, str], None]
@@ -78,16 +80,25 @@ class Owners:
         # An owner is dead after MISSES + 1 beats at most, and a controller may be busy for most of that; the
         # roles, queues and records take the rest of the lease.
         self.beat = 0.7 * self.lease / (MISSES + 1)
-        self.ownership = Ownership(self.member.id, self.apart, 3 * self.beat)
+        self.ownership = Ownership(self.member.id, self.together, 3 * self.beat)
         self.roles = Roles(self.gained, self.lost, self._ahead)
         self._live: frozenset[str] = frozenset()
         self._owned: dict[int, int] = {}
+        self._dropping: set[int] = set()  # they are not ours any more, and must still be dropped
         self._told: set[str] = set()
 
     # Switches
 
     def connected(self, datapath: Any) -> None:
         """The handshake of a switch is complete."""
+        if self.agents_only and not oxm.is_agent(datapath.id):
+            # A role would make a slave of another controller that governs the bridge.
+            self.log.warning(
+                "bridge %s: it is connected, and left alone (way = windows): its agent governs it without "
+                "it. Take this controller out of its controllers",
+                dpid_text(datapath.id),
+            )
+            return
         Sender.send(self.roles.connected(datapath))
 
     def disconnected(self, datapath: Any) -> None:
@@ -147,6 +158,13 @@ class Owners:
         if changed or now - self._planned_at >= self.beat:
             self._planned_at = now
             self._claim(now)
+        self._drop()
+
+    def _drop(self) -> None:
+        """Behind beats and claims: what is raised here is raised again at each step, until it is done."""
+        for dpid in sorted(self._dropping):
+            self.dropped(dpid)
+            self._dropping.remove(dpid)
 
     def store(self, changes: Texts, expected: Texts) -> bool | None:
         """Store requests for all controllers, as :data:`~fairq_ryu.control.operations.requests.Store` says.
@@ -205,11 +223,10 @@ class Owners:
             row = self.view.bridges.get(dpid)
             by = "nobody" if row is None else self.name(row.owner)
             self.log.info("bridge %s: not owned any more, but by %s", dpid_text(dpid), by)
-        dropped, self._owned = self._owned.keys() - owned.keys(), owned
+        self._dropping |= self._owned.keys() - owned.keys()
+        self._owned = owned
         known = {dpid: row.generation for dpid, row in self.view.bridges.items()}
         Sender.send(self.roles.decided(owned, known))
-        for dpid in dropped:
-            self.dropped(dpid)
         others = [each for each in self.view.members.values() if each.settings != self.member.settings]
         for other in others:
             if other.id not in self._told:

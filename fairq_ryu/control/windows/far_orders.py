@@ -28,7 +28,13 @@ class FarOrders(WindowPart):
         """Let a port have this far queue, or none (None). Returns the number of the request that acknowledges
         it (:mod:`~fairq_ryu.control.agents.agent_far_queues`). Raises ValueError if there are too many.
         """
-        told = {**self.of(link.dpid), port: queue}
+        return self._tell(link, {**self.of(link.dpid), port: queue})
+
+    def forget(self, link: AgentLink, port: str) -> int:
+        """Let a port have the far queue of the agent's configuration, or none. As :meth:`change`."""
+        return self._tell(link, {name: queue for name, queue in self.of(link.dpid).items() if name != port})
+
+    def _tell(self, link: AgentLink, told: Told) -> int:
         messages = link.far_queues.tell(told)
         self._told[link.dpid] = told
         link.send(messages)

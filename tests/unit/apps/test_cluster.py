@@ -6,6 +6,7 @@ import pytest
 from ryu import cfg
 
 from fairq_ryu.apps import cluster
+from fairq_ryu.cluster.ownership import Together
 from fairq_ryu.config.loader import load
 from fairq_ryu.errors import UserError
 from fairq_ryu.ryu_compat.batched_io import SwitchConnection
@@ -26,6 +27,7 @@ def owners(tmp_path, text):
     return cluster.owners(load([path]), nothing, nothing, nothing, lambda _: 1, log)
 
 
+UPLINK = "[uplink.u]\nrate = 1gbit\nports = br0/eth0, br1/eth0\n"
 SHARED = "[cluster]\ndatabase = unix:/nowhere/fairq.sock\nname = a\n"
 
 
@@ -35,17 +37,19 @@ def test_one_that_is_alone_has_nothing_of_it(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "apart"),
+    ("text", "together", "agents_only"),
     [
-        ("", False),
-        ("[fairq_ryu]\nway = windows\n", True),
-        ("[fairq_ryu]\nway = paths\n", False),
-        ("[fairq_ryu]\nway = windows\n[uplink.u]\nrate = 1gbit\nports = br0/eth0, br1/eth0\n", False),
+        ("", Together.CONNECTED, False),
+        ("[fairq_ryu]\nway = windows\n", Together.NONE, True),
+        ("[fairq_ryu]\nway = paths\n", Together.CONNECTED, False),
+        (f"[fairq_ryu]\nway = windows\n{UPLINK}", Together.ALL, True),
+        (UPLINK, Together.ALL, False),
     ],
 )
-def test_bridges_are_apart_where_nothing_needs_one_view_of_them(tmp_path, text, apart):
+def test_bridges_are_together_where_something_needs_one_view_of_them(tmp_path, text, together, agents_only):
     made = owners(tmp_path, text + SHARED)
-    assert made.apart is apart
+    assert made.together is made.ownership.together is together
+    assert made.agents_only is agents_only
     assert not SwitchConnection.owned
     assert made.member.name == "a" and made.member.id.startswith("a/")
     assert made.member.rest == "http://127.0.0.1:8080"

@@ -1,9 +1,10 @@
 """Who owns which bridge: single decisions. Histories with faults are in test_histories.py."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.cluster.ownership import LATEST, MISSES, SETTLE, Ownership
+from fairq_ryu.cluster.ownership import LATEST, MISSES, SETTLE, Ownership, Together
 from fairq_ryu.cluster.view import TO_AGENT, TO_BRIDGE, Bridge, Claim, Member, View
 
 BOTH = TO_BRIDGE | TO_AGENT
@@ -28,8 +29,8 @@ def view(members, removed=0, **bridges):
 class Ownerships:
     """A controller that has been running for some beats, ``a``."""
 
-    def __init__(self, apart=True):
-        self.ownership = Ownership("a", apart, 100.0)
+    def __init__(self, together=Together.NONE):
+        self.ownership = Ownership("a", together, 100.0)
         self.beat = 0
         self.now = 0.0
 
@@ -60,7 +61,7 @@ def test_a_bridge_is_not_claimed_before_the_other_controllers_may_have_it():
 
 
 def test_nothing_is_claimed_before_the_own_row_is_there():
-    assert Ownership("a", True, 1.0).plan(view([member("b", 5, (1,))]), 0.0) == []
+    assert Ownership("a", Together.NONE, 1.0).plan(view([member("b", 5, (1,))]), 0.0) == []
 
 
 def test_two_share_what_nobody_owns_and_each_claims_its_own():
@@ -171,18 +172,21 @@ def test_more_connections_count_more():
     assert own.plan([other], mine={1: TO_AGENT}, beats=50) == []
 
 
-def test_connected_bridges_have_one_owner_unless_they_are_apart():
-    reach = {1: BOTH, 2: BOTH, 3: TO_AGENT}
-    for apart, mine in ((False, [1, 2]), (True, [1, 3])):
-        own = Ownerships(apart)
-        other = member("b", reach=reach)
-        own.plan([other], mine=reach, beats=MISSES)
-        assert [each.dpid for each in own.plan([other], mine=reach)] == mine
+@pytest.mark.parametrize(
+    ("together", "mine"),
+    ((Together.NONE, [1, 3]), (Together.CONNECTED, [1, 2]), (Together.ALL, [1, 2, 3, 4])),
+)
+def test_bridges_have_one_owner_where_they_are_together(together, mine):
+    reach = {1: BOTH, 2: BOTH, 3: TO_AGENT, 4: TO_AGENT}
+    own = Ownerships(together)
+    other = member("b", reach=reach)
+    own.plan([other], mine=reach, beats=MISSES)
+    assert [each.dpid for each in own.plan([other], mine=reach)] == mine
 
 
 def test_a_bridge_that_joins_a_unit_gets_its_owner():
     reach = {1: BOTH, 2: BOTH}
-    own = Ownerships(apart=False)
+    own = Ownerships(Together.CONNECTED)
     other = member("b", reach=reach)
     assert own.plan([other], mine=reach, beats=9, b1=("b", 3, 100)) == []
     assert own.plan([other], mine=reach, b1=("a", 4, 100)) == [Claim(2, None, 1)]
@@ -296,7 +300,7 @@ def _sums(rows, names):
 
 
 def _settled_plan(me, names, everything, rows):
-    ownership = Ownership(me, True, 100.0)
+    ownership = Ownership(me, Together.NONE, 100.0)
     found = []
     for beat in range(1, 4):
         now = (beat - 1) * 2 * SETTLE

@@ -94,6 +94,34 @@ def test_one_that_is_configured_can_be_changed_and_removed(site: RestSite, agent
     assert agent.table.queues == {} and listed(site) == []
 
 
+def test_of_one_that_was_added_and_removed_nothing_is_kept(site: RestSite, agent: FarAgent) -> None:
+    for _ in range(2):
+        put(site, WORDS)
+        assert site.ask(AT, "DELETE").status_int == 200
+        assert agent.table.told == site.windows.far_orders.of(2) == {}
+        assert site.requests.of("far_queue") == {}
+
+
+def test_one_that_is_configured_stays_removed(site: RestSite, agent: FarAgent) -> None:
+    path = "/v1/far-queues/br2/s2-eth1"
+    put(site, WORDS, path)
+    for _ in range(2):
+        assert site.ask(path, "DELETE").status_int == 200
+        assert listed(site) == []
+        assert agent.table.told == site.windows.far_orders.of(2) == {"s2-eth1": None}
+        assert site.requests.of("far_queue") == {f"{2:016x} s2-eth1": {}}
+        put(site, WORDS, path)
+
+
+def test_an_agent_that_does_not_answer_to_a_removal(site: RestSite, agent: FarAgent) -> None:
+    put(site, WORDS)
+    agent.silent = True
+    assert site.ask(AT, "DELETE").status_int == 504
+    # Its configuration may have one.
+    assert site.windows.far_orders.of(2) == {"s2-eth2": None}
+    assert site.requests.of("far_queue") == {f"{2:016x} s2-eth2": {}}
+
+
 @pytest.mark.parametrize(
     ("path", "body", "why"),
     [

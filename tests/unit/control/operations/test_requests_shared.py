@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from fairq_ryu.control.operations import far_control
 from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.errors import UserError
@@ -110,6 +111,78 @@ def test_of_two_tenants_that_are_stored_at_once_all_keep_the_same(two):
     two.database.store({("tenant", "b"): text, ("tenant", "a"): text}, {})
     for site in two.all():
         assert [each.name for each in site.windows.tenants.tenants()] == ["a"]
+
+
+@pytest.mark.parametrize("bad", ("[]", "7", '"x"', '{"hosts": 3}', '{"hosts": ["10.0.1.0/99"], "weight": 1}'))
+def test_a_tenant_that_cannot_be_read_keeps_no_other_from_being_one(two, bad, caplog):
+    good = '{"hosts": ["10.0.1.0/24"], "weight": 1}'
+    two.database.store({("tenant", "a"): bad, ("tenant", "b"): good, ("tenant", "c d"): good}, {})
+    for site in two.all():
+        assert [each.name for each in site.windows.tenants.tenants()] == ["b"]
+    for name in ("a", "c d"):
+        assert f"tenant {name!r} cannot be as it was requested" in caplog.text
+
+
+@pytest.mark.parametrize("bad", ("7", "[1, 2]", '{"rate": "fast"}', '{"rate": 7, "buffer": 0, "share": 0.9}'))
+def test_a_far_queue_that_cannot_be_read_keeps_no_other_from_being_one(two, bad, caplog):
+    good = '{"rate": 1250000, "buffer": 0, "share": 0.98}'
+    names = ("x", "", "0000000000000002 eth/0", "0000000000000002 eth1", "0000000000000002 eth2")
+    two.database.store({("far_queue", each): good for each in names} | {("far_queue", names[3]): bad}, {})
+    for site in two.all():
+        assert list(site.windows.far_orders.of(2)) == ["eth2"]
+    for each in names[2:4]:
+        assert f"the far queue of {each!r} cannot be as it was requested" in caplog.text
+    assert "far queues were requested of 'x', which is no bridge" in caplog.text
+
+
+def test_of_more_far_queues_than_an_agent_can_be_told_it_is_told_as_many_as_it_can(two, monkeypatch, caplog):
+    monkeypatch.setattr(far_control, "MOST_TOLD", 2)
+    good = '{"rate": 1250000, "buffer": 0, "share": 0.98}'
+    two.database.store({("far_queue", f"0000000000000002 eth{each}"): good for each in range(3)}, {})
+    for site in two.all():
+        assert list(site.windows.far_orders.of(2)) == ["eth0", "eth1"]
+    assert "'0000000000000002 eth2' cannot be as it was requested: the bridge has 2 others" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "bad", ("7", '{"dpid": 2}', '{"dpid": null, "port": "x", "name": "", "disabled": true}')
+)
+def test_a_disable_that_cannot_be_read_keeps_no_other_from_being_one(two, bad, caplog):
+    good = '{"dpid": "0000000000000002", "port": 1, "name": "", "disabled": true, "until": null}'
+    two.database.store({("disables", ""): f"[{bad}, {good}]"}, {})
+    for site in two.all():
+        assert site.windows.modes.of(PortKey(2, 1)) is PortMode.DISABLED
+        assert site.windows.modes.of(PortKey(2, 2)) is PortMode.ACT
+    assert "ports cannot be disabled or enabled as it was requested" in caplog.text
+    two.database.store({("disables", ""): bad}, {})
+    for site in two.all():
+        assert site.windows.modes.of(PortKey(2, 1)) is PortMode.ACT
+
+
+def test_a_parameter_that_cannot_be_carried_out_keeps_no_other_from_it(two, caplog):
+    wrong = {
+        "sed.margin": "7",
+        "sed.speed": "1",
+        "nobody.x": "1",
+        "fairq_ryu.lease": "4",
+        "fairq.alpha": "[]",
+    }
+    texts = {("parameter", name): text for name, text in wrong.items()}
+    # Each by itself is possible, and more than a quarter of the lease is not.
+    texts |= {("parameter", "iqm-paper.interval"): "1.0", ("parameter", "iqm-paper.alpha"): "0.3"}
+    two.database.store({**texts, ("parameter", "sed.threshold"): "0.5", ("policy", ""): '["x"]'}, {})
+    for site in two.all():
+        found = site.service.policy.policy()
+        values = {each["name"]: each["value"] for each in found["parameters"]}
+        assert (found["policy"], values["margin"], values["threshold"]) == ("sed", 0.9, 0.5)
+        assert site.service.policy.config.number("iqm-paper", "alpha") == 0.3
+        assert site.service.policy.config.number("fairq_ryu", "lease") == 2
+    for name in wrong:
+        assert f"parameter {name} cannot be changed as it was requested" in caplog.text
+    assert (
+        "iqm-paper.interval cannot be changed as it was requested: [iqm-paper] interval = 1 s" in caplog.text
+    )
+    assert "the policy cannot be changed as it was requested: there is no policy ['x']" in caplog.text
 
 
 def test_a_disable_of_two_controllers_at_once_has_an_order(two):

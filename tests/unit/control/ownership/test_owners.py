@@ -7,7 +7,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import oxm
-from fairq_ryu.cluster.ownership import MISSES
+from fairq_ryu.cluster.ownership import MISSES, Together
 from fairq_ryu.cluster.view import TO_AGENT, Bridge, Member, View
 from fairq_ryu.control.ownership import owners as module
 from fairq_ryu.control.ownership.owners import Owners
@@ -71,7 +71,8 @@ class Site:
         self.owners = Owners(
             self.rows,
             ME,
-            True,
+            Together.NONE,
+            False,
             LEASE,
             lambda datapath: self.log.append(("gained", datapath.id)),
             lambda datapath, why: self.log.append(("lost", datapath.id, why)),
@@ -125,6 +126,11 @@ class Site:
         self.owners.connected(switch)
         return switch
 
+    def confirm_after(self, switch):
+        """It is claimed, and accepts the role."""
+        self.run(MISSES + 6)
+        self.confirm(switch)
+
     def refuse(self, switch, generation):
         """The switch refuses the role that was requested last, because it has seen this generation."""
         self.owners.role_reply(
@@ -158,6 +164,22 @@ def test_a_switch_is_claimed_fenced_used_and_given_up(site):
     assert agent.sent[-1].role == ofp.OFPCR_ROLE_SLAVE and agent.sent[-1].generation_id == 2
 
 
+def test_a_bridge_that_connects_where_only_agents_are_governed_gets_no_message(site, caplog):
+    site.owners.agents_only = True
+    with caplog.at_level(logging.WARNING):
+        bridge, agent = site.connect(5), site.connect(oxm.agent_dpid(5))
+    assert caplog.text.count("bridge 0000000000000005: it is connected, and left alone") == 1
+    site.run(MISSES + 6)
+    assert site.rows.members["a/1"].reach == {5: TO_AGENT}
+    site.confirm(agent)
+    site.rows.bridges[5] = Bridge("b/1", 2, 14)
+    site.rows.members["b/1"] = Member("b/1", "b", settings="same", reach={5: TO_AGENT})
+    site.rows.changed = True
+    site.run(1)
+    site.owners.disconnected(bridge)
+    assert bridge.sent == [] and [each[0] for each in site.log] == ["gained", "lost", "dropped"]
+
+
 def test_beats_go_on_after_a_fault_between_two(site):
     agent = site.connect(oxm.agent_dpid(5))
     site.run(MISSES + 6)
@@ -169,6 +191,25 @@ def test_beats_go_on_after_a_fault_between_two(site):
     site.owners.load = load
     site.run(3)
     assert site.rows.members[ME.id].beat == before + 3
+
+
+def test_what_fails_while_a_bridge_is_dropped_is_tried_again_and_delays_no_beats(site):
+    for dpid in (5, 6):
+        site.confirm_after(site.connect(oxm.agent_dpid(dpid)))
+    dropped, site.owners.dropped = site.owners.dropped, lambda _: 1 // 0
+    site.rows.bridges = {5: Bridge("b/1", 2, 14), 6: Bridge("b/1", 2, 14)}
+    site.rows.members["b/1"] = Member("b/1", "b", settings="same", reach={5: TO_AGENT, 6: TO_AGENT})
+    site.rows.changed = True
+    before = site.rows.members[ME.id].beat
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError):
+            site.run(1)
+    assert site.rows.members[ME.id].beat == before + 3
+    # The switches are told at once.
+    assert [each[0] for each in site.log] == ["gained", "gained", "lost", "lost"]
+    site.owners.dropped = dropped
+    site.run(2)
+    assert site.log[4:] == [("dropped", 5), ("dropped", 6)]
 
 
 def test_a_connection_that_ends_is_lost_but_its_bridge_is_not_dropped(site):
