@@ -32,7 +32,7 @@ test: setup-dev ## lint and every test (as root)
 	@exec $(SUDO) $(BIN)/pytest --numprocesses 4
 
 test-faults: setup-dev ## every fault under traffic, on an own Open vSwitch (ROUNDS=20: so often; as root)
-	@exec $(SUDO) env FAIRQ_FAULT_ROUNDS=$(or $(ROUNDS),1) $(BIN)/pytest tests/faults
+	@exec $(SUDO) env FAIRQ_FAULT_ROUNDS=$(or $(ROUNDS),1) FAIRQ_FAULT_RESULTS=$(RESULTS) $(BIN)/pytest tests/faults
 
 test-floods: setup-dev ## every flood beside traffic, and what flows keep of their rate (ROUNDS=3; as root)
 	@exec $(SUDO) $(BIN)/python -m tests.floods --rounds $(or $(ROUNDS),3)

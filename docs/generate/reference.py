@@ -20,6 +20,7 @@ from fairq_ryu.policies import base
 from fairq_ryu.rest.openapi import document
 from fairq_ryu.rest.resources import RESOURCES
 from fairq_ryu.setting import Setting
+from tests.faults import results as fault_results
 from tests.faults.table import FAULTS
 from tests.floods.table import FLOODS
 from tests.vm import results
@@ -242,8 +243,16 @@ def fields_of_type(old: Old, name: str) -> Rows:
 
 def faults(_old: Old) -> Rows:
     """What is promised when something breaks."""
+    _commit, outcomes = fault_results.read()
     head = ("what happens", "forwarding meanwhile", "lowered windows meanwhile", "what else")
-    return [head, *((each.what, each.forwarding.value, each.windows.value, each.note) for each in FAULTS)]
+    shown: Rows = [(*head, "held", "control back after, s: median, longest")]
+    for each in FAULTS:
+        found = outcomes.get(each.name)
+        figures = ("not run", "")
+        if found is not None:
+            figures = (f"{found.passed} of {found.made}", f"{found.median:.1f}, {found.longest:.1f}")
+        shown.append((each.what, each.forwarding.value, each.windows.value, each.note, *figures))
+    return shown
 
 
 def floods(_old: Old) -> Rows:

@@ -17,7 +17,11 @@ from tests.support.documents import ROOT
 TEXTS = {page: page.read_text(encoding="utf-8") for page in pages()}
 COMMIT = re.compile(r"\bcommit [0-9a-f]{8,}")
 COMMAND = re.compile(r"fairq (?:run|sweep|simulate|compare) |make (?:demo|bench|soak)|python3? -m |\[command")
-RESULT = re.compile(r"^(?:drops at the bottleneck|queue mean|switch's thread|\d+ of \d+ rows)", re.MULTILINE)
+RESULT = re.compile(
+    r"^(?:drops at the bottleneck|queue mean|switch's thread|\d+ of \d+ rows|\d+ claims: | +senders = )",
+    re.MULTILINE,
+)
+INTERVAL = re.compile(r"\u00b1|\[-?[\d.,]+, -?[\d.,]+\]")
 BELOW = 4
 """Lines below a table in which its commit may stand."""
 
@@ -33,7 +37,7 @@ def measured(text: str) -> Iterator[tuple[int, int]]:
         elif lines[start].startswith("|"):
             while end < len(lines) and lines[end].startswith("|"):
                 end += 1
-            found = sum("\u00b1" in line for line in lines[start:end]) > 1
+            found = sum(bool(INTERVAL.search(line)) for line in lines[start:end]) > 1
         else:
             found = False
         if found:

@@ -1,0 +1,45 @@
+"""How often each fault was made, how often everything held, and how soon normal control was back:
+``docs/data/faults.json``, of which `make docs` makes two columns of the table of faults.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[2]
+FILE = ROOT / "docs/data/faults.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One fault. Times are those of the rounds that passed, seconds; 0: none did."""
+
+    made: int
+    passed: int
+    median: float
+    longest: float
+
+
+def outcome(made: int, times: Sequence[float]) -> Outcome:
+    """Of a fault that was ``made`` so often, and after which control came back in ``times``, in seconds."""
+    middle, longest = (median(times), max(times)) if times else (0.0, 0.0)
+    return Outcome(made, len(times), round(middle, 1), round(longest, 1))
+
+
+def write(path: Path, outcomes: Mapping[str, Outcome]) -> None:
+    """What one run found, by the names of the faults, with the commit. ``OSError`` if it cannot be written."""
+    command = ["git", "rev-parse", "--short=8", "HEAD"]
+    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    found = {"commit": commit, "faults": {name: asdict(each) for name, each in outcomes.items()}}
+    path.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def read() -> tuple[str, dict[str, Outcome]]:
+    """The commit, and what is published of each fault."""
+    found = json.loads(FILE.read_text())
+    return found["commit"], {name: Outcome(**each) for name, each in found["faults"].items()}
