@@ -25,7 +25,7 @@ all that are reached at all, where an uplink is divided among them.
 
 *Rows.* Generations never come again: a bridge without a row gets a later one than all whose rows were
 removed, because it may be one of them. An owner of before may still believe in the row, and its switch knows
-it.
+it. The number of rows is limited (:data:`MOST_BRIDGES`).
 
 *Balance.* When nothing has changed for :data:`SETTLE` seconds and loads are not even, the controller with the
 least load takes one unit from the one with the most, if that makes the larger of both loads smaller. So
@@ -49,6 +49,10 @@ SETTLE = 3.0
 LATEST = 1 << 62
 """A switch that reports this generation, or a later one, is not believed: owners never change so often. The
 database has integers for many more.
+"""
+MOST_BRIDGES = 8192
+"""Rows of bridges. When there are so many, a bridge without one is not claimed: whoever reaches the port for
+switches can make up as many dpids as there are. Controllers that claim at the same moment may add a few more.
 """
 # Own beats before the first claim: controllers that start together see each other by then.
 _FIRST = 2
@@ -92,6 +96,7 @@ class Ownership:
     _unfit: dict[Unit, _Since] = field(default_factory=dict, init=False)
     _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
     _unreached: dict[int, int] = field(default_factory=dict, init=False)  # those with rows; likewise
+    _beyond: frozenset[int] = field(default=frozenset(), init=False)
     _ahead: dict[int, int] = field(default_factory=dict, init=False)
     _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
     _live: frozenset[str] = field(default=frozenset(), init=False)
@@ -101,6 +106,11 @@ class Ownership:
     def live(self) -> frozenset[str]:
         """The controllers that were alive when this was last planned."""
         return self._live
+
+    @property
+    def beyond(self) -> frozenset[int]:
+        """The bridges that were not claimed because there are too many rows."""
+        return self._beyond
 
     def ahead(self, dpid: int, generation: int) -> bool:
         """A switch has seen a later generation than the database, which may have been made anew: the next
@@ -176,15 +186,19 @@ class Ownership:
         self._reached = {dpid: self._reached.get(dpid, self._beat) for dpid in reached}
         unreached = view.bridges.keys() - reached
         self._unreached = {dpid: self._unreached.get(dpid, self._beat) for dpid in unreached}
+        # Those that were there first go first: a stranger can choose any dpid.
+        new = sorted(reached - view.bridges.keys(), key=lambda dpid: (self._reached[dpid], dpid))
+        self._beyond = frozenset(new[max(0, MOST_BRIDGES - len(view.bridges)) :])
 
     def _units(self, view: View) -> list[Unit]:
+        reached = self._reached.keys() - self._beyond
         if self.together is Together.NONE:
-            return [(dpid,) for dpid in sorted(self._reached)]
+            return [(dpid,) for dpid in sorted(reached)]
         if self.together is Together.ALL:
-            return [tuple(sorted(self._reached))] if self._reached else []
+            return [tuple(sorted(reached))] if reached else []
         links = [view.members[name].reach.items() for name in self._live]
-        connected = {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
-        alone = [(dpid,) for dpid in sorted(self._reached.keys() - connected)]
+        connected = reached & {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
+        alone = [(dpid,) for dpid in sorted(reached - connected)]
         return ([tuple(sorted(connected))] if connected else []) + alone
 
     def _due(self, view: View) -> list[int] | None:

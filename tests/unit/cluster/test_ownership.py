@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.cluster import ownership
 from fairq_ryu.cluster.ownership import LATEST, MISSES, SETTLE, Ownership, Together
 from fairq_ryu.cluster.view import TO_AGENT, TO_BRIDGE, Bridge, Claim, Member, View
 
@@ -247,6 +248,30 @@ def test_a_bridge_that_no_living_controller_reaches_is_named_after_so_many_own_b
     assert own.ownership.unreached(20) == []
     own.plan([], mine=(3,), **rows)
     assert own.ownership.unreached(20) == [1, 2]
+
+
+@pytest.mark.parametrize("together", Together)
+def test_a_bridge_without_a_row_is_not_claimed_when_there_are_too_many_rows(monkeypatch, together):
+    monkeypatch.setattr(ownership, "MOST_BRIDGES", 3)
+    own, rows = Ownerships(together), {"b5": ("a", 1, 1), "b6": ("gone", 1, 1)}
+    own.plan([], mine=(5, 7), beats=MISSES, **rows)
+    # 7 was there first, whatever the dpids of those that come later.
+    own.plan([], mine=(5, 7, 2, 3), beats=MISSES + 1, b5=("a", 1, 1))
+    claims = own.plan([], mine=(5, 7, 2, 3), **rows)
+    assert [each.dpid for each in claims] == [7] and own.ownership.beyond == {2, 3}
+    rows["b7"] = ("a", 1, 1)
+    assert own.plan([], mine=(5, 7, 2, 3), beats=20, **rows) == []
+    # Bridges that have rows go on as before.
+    rows["b7"] = ("gone", 1, 1)
+    assert own.plan([], mine=(5, 7, 2, 3), **rows) == [Claim(7, 1, 2)]
+    assert [each.dpid for each in own.plan([], mine=(5, 7, 2, 3), b5=("a", 1, 1))] == [2, 7]
+
+
+def test_too_many_bridges_are_in_the_way_of_no_balance(monkeypatch):
+    monkeypatch.setattr(ownership, "MOST_BRIDGES", 3)
+    own, rows = Ownerships(), {f"b{dpid}": ("b", 1, 5) for dpid in (1, 2, 3)}
+    other = member("b", reach=(1, 2, 3))
+    assert own.plan([other], mine=(1, 2, 3, 4), beats=50, **rows) == [Claim(1, 1, 2)]
 
 
 def test_a_bridge_without_a_row_gets_a_later_generation_than_any_that_was_removed():
