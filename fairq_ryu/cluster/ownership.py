@@ -16,12 +16,14 @@ that is silent is dead all the same, after twice as many beats at most.
 
 *Who may own.* Of the living controllers, those with the most connections to the bridge and its agent.
 
-*Who owns.* The owner stays while it is alive and may own. Otherwise the controller with the least load gets
-the bridge. One that never had an owner waits for :data:`MISSES` beats, in which it connects to the others.
+*Who owns.* The owner stays while it is alive and may own, or has as many connections as any other to each
+bridge that it owns. Otherwise the controller with the least load gets the bridge. One that never had an owner
+waits for :data:`MISSES` beats, in which it connects to the others.
 
 *Units.* Bridges that must have one owner are a unit and move together (:class:`Together`): all that are
 connected, unless they are governed by windows alone, because paths and loops need one view of all links; and
-all that are reached at all, where an uplink is divided among them.
+all that are reached at all, where an uplink is divided among them. A bridge that has joined a unit does not
+move it: a stranger can connect to one controller only. The owner claims it if it reaches it.
 
 *Rows.* Generations never come again: a bridge without a row gets a later one than all whose rows were
 removed, because it may be one of them. An owner of before may still believe in the row, and its switch knows
@@ -215,9 +217,10 @@ class Ownership:
         for unit in units:
             able = self._able(view, unit)
             owner = self._owner(view, unit)
-            if owner is not None and not self._is_unfit(unit, owner, able):
+            if owner is not None and not self._is_unfit(view, unit, owner, able):
                 loads[owner] += _load(view, unit)
-                strays = [dpid for dpid in unit if _owner_of(view, dpid) != owner]
+                reach = view.members[owner].reach
+                strays = [dpid for dpid in unit if _owner_of(view, dpid) != owner and dpid in reach]
                 mine += strays if owner == self.me else []
                 waits = waits or bool(strays)
             else:
@@ -229,7 +232,7 @@ class Ownership:
             heir = min(able, key=lambda name: (loads[name], name))
             loads[heir] += _load(view, unit)
             if heir == self.me:
-                mine += unit
+                mine += [dpid for dpid in unit if dpid in view.members[self.me].reach]
         mine += [dpid for dpid in self._overtaken(view) if dpid not in mine]
         return mine if mine or not waits else None
 
@@ -257,9 +260,10 @@ class Ownership:
         living = sorted({owner for owner in owners if owner in self._live})
         return max(living, key=owners.count, default=None)
 
-    def _is_unfit(self, unit: Unit, owner: str, able: list[str]) -> bool:
+    def _is_unfit(self, view: View, unit: Unit, owner: str, able: list[str]) -> bool:
         """Whether others have had more connections than the owner for so long that it is replaced."""
-        if owner in able:
+        own = (dpid for dpid in unit if _owner_of(view, dpid) == owner)
+        if owner in able or all(owner in self._able(view, (dpid,)) for dpid in own):
             self._unfit.pop(unit, None)
             return False
         return self._beat - self._unfit.setdefault(unit, _Since(self._beat)).beat >= MISSES

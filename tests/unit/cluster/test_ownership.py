@@ -193,6 +193,33 @@ def test_a_bridge_that_joins_a_unit_gets_its_owner():
     assert own.plan([other], mine=reach, b1=("a", 4, 100)) == [Claim(2, None, 1)]
 
 
+@pytest.mark.parametrize("together", (Together.CONNECTED, Together.ALL))
+def test_a_bridge_that_only_one_controller_reaches_moves_no_others_there(together):
+    """A stranger may connect to one controller only, or leave out another."""
+    rows, usual = {"b1": ("b", 3, 7), "b2": ("b", 3, 7)}, {1: BOTH, 2: BOTH}
+    own = Ownerships(together)
+    assert own.plan([member("b", reach=usual)], mine={**usual, 9: BOTH}, beats=50, **rows) == []
+    own = Ownerships(together)
+    other, mine = member("b", reach={**usual, 9: BOTH}), {"b1": ("a", 3, 7), "b2": ("a", 3, 7)}
+    assert own.plan([other], mine=usual, beats=50, **mine) == []
+    # It is claimed as soon as the owner reaches it.
+    assert own.plan([other], mine={**usual, 9: TO_AGENT}, **mine) == [Claim(9, None, 1)]
+
+
+@pytest.mark.parametrize("left", ({1: BOTH}, {1: BOTH, 2: TO_AGENT}))
+def test_an_owner_that_has_lost_one_bridge_of_a_unit_is_replaced(left):
+    rows, own = {"b1": ("b", 3, 7), "b2": ("b", 3, 7)}, Ownerships(Together.CONNECTED)
+    lost, usual = member("b", reach=left), {1: BOTH, 2: BOTH}
+    assert own.plan([lost], mine=usual, beats=MISSES, **rows) == []
+    assert own.plan([lost], mine=usual, beats=MISSES, **rows) == [Claim(1, 3, 4), Claim(2, 3, 4)]
+
+
+def test_an_heir_claims_what_it_reaches():
+    rows, own = {"b1": ("gone", 3, 7), "b2": ("gone", 3, 7)}, Ownerships(Together.CONNECTED)
+    other = member("b", reach={9: BOTH})
+    assert own.plan([other], mine={1: BOTH, 2: BOTH}, beats=3, **rows) == [Claim(1, 3, 4), Claim(2, 3, 4)]
+
+
 def test_one_bridge_moves_for_balance_and_not_before_all_is_quiet():
     rows = {"b1": ("b", 1, 5), "b2": ("b", 1, 5), "b3": ("b", 1, 5)}
     own = Ownerships()
