@@ -11,6 +11,7 @@ from docs.generate.marks import Old, Row, Rows
 from fairq_ryu.agent import controller_connection, flow_changes, layout, turn_deadlines, turn_queue
 from fairq_ryu.agent.programs.program import ProgramLimits
 from fairq_ryu.apps import garbage
+from fairq_ryu.cluster import ownership
 from fairq_ryu.control.agents import agent_port
 from fairq_ryu.control.arrivals import bridge_joining
 from fairq_ryu.control.flows import flow_tracking, syn_admission
@@ -156,6 +157,13 @@ def _controller() -> list[Row]:
             f"{switch_listener.MAX_CONNECTIONS:,}; before the handshake {switch_listener.MAX_PENDING}",
             "",
             "refused; the oldest one before its handshake goes",
+        ),
+        (
+            "",
+            "bridges of [several controllers](scaling.md)",
+            f"{ownership.MOST_BRIDGES:,}, and those that were claimed at the same moment",
+            "",
+            "the bridge is not governed, and the log says so",
         ),
         (
             "",

@@ -16,16 +16,18 @@ that is silent is dead all the same, after twice as many beats at most.
 
 *Who may own.* Of the living controllers, those with the most connections to the bridge and its agent.
 
-*Who owns.* The owner stays while it is alive and may own. Otherwise the controller with the least load gets
-the bridge. One that never had an owner waits for :data:`MISSES` beats, in which it connects to the others.
+*Who owns.* The owner stays while it is alive and may own, or has as many connections as any other to each
+bridge that it owns. Otherwise the controller with the least load gets the bridge. One that never had an owner
+waits for :data:`MISSES` beats, in which it connects to the others.
 
 *Units.* Bridges that must have one owner are a unit and move together (:class:`Together`): all that are
 connected, unless they are governed by windows alone, because paths and loops need one view of all links; and
-all that are reached at all, where an uplink is divided among them.
+all that are reached at all, where an uplink is divided among them. A bridge that has joined a unit does not
+move it: a stranger can connect to one controller only. The owner claims it if it reaches it.
 
 *Rows.* Generations never come again: a bridge without a row gets a later one than all whose rows were
 removed, because it may be one of them. An owner of before may still believe in the row, and its switch knows
-it.
+it. The number of rows is limited (:data:`MOST_BRIDGES`).
 
 *Balance.* When nothing has changed for :data:`SETTLE` seconds and loads are not even, the controller with the
 least load takes one unit from the one with the most, if that makes the larger of both loads smaller. So
@@ -49,6 +51,10 @@ SETTLE = 3.0
 LATEST = 1 << 62
 """A switch that reports this generation, or a later one, is not believed: owners never change so often. The
 database has integers for many more.
+"""
+MOST_BRIDGES = 8192
+"""Rows of bridges. When there are so many, a bridge without one is not claimed: whoever reaches the port for
+switches can make up as many dpids as there are. Controllers that claim at the same moment may add a few more.
 """
 # Own beats before the first claim: controllers that start together see each other by then.
 _FIRST = 2
@@ -92,6 +98,7 @@ class Ownership:
     _unfit: dict[Unit, _Since] = field(default_factory=dict, init=False)
     _reached: dict[int, int] = field(default_factory=dict, init=False)  # since which of our beats
     _unreached: dict[int, int] = field(default_factory=dict, init=False)  # those with rows; likewise
+    _beyond: frozenset[int] = field(default=frozenset(), init=False)
     _ahead: dict[int, int] = field(default_factory=dict, init=False)
     _owners: Mapping[int, tuple[str, int]] = field(default_factory=dict, init=False)
     _live: frozenset[str] = field(default=frozenset(), init=False)
@@ -101,6 +108,11 @@ class Ownership:
     def live(self) -> frozenset[str]:
         """The controllers that were alive when this was last planned."""
         return self._live
+
+    @property
+    def beyond(self) -> frozenset[int]:
+        """The bridges that were not claimed because there are too many rows."""
+        return self._beyond
 
     def ahead(self, dpid: int, generation: int) -> bool:
         """A switch has seen a later generation than the database, which may have been made anew: the next
@@ -176,15 +188,19 @@ class Ownership:
         self._reached = {dpid: self._reached.get(dpid, self._beat) for dpid in reached}
         unreached = view.bridges.keys() - reached
         self._unreached = {dpid: self._unreached.get(dpid, self._beat) for dpid in unreached}
+        # Those that were there first go first: a stranger can choose any dpid.
+        new = sorted(reached - view.bridges.keys(), key=lambda dpid: (self._reached[dpid], dpid))
+        self._beyond = frozenset(new[max(0, MOST_BRIDGES - len(view.bridges)) :])
 
     def _units(self, view: View) -> list[Unit]:
+        reached = self._reached.keys() - self._beyond
         if self.together is Together.NONE:
-            return [(dpid,) for dpid in sorted(self._reached)]
+            return [(dpid,) for dpid in sorted(reached)]
         if self.together is Together.ALL:
-            return [tuple(sorted(self._reached))] if self._reached else []
+            return [tuple(sorted(reached))] if reached else []
         links = [view.members[name].reach.items() for name in self._live]
-        connected = {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
-        alone = [(dpid,) for dpid in sorted(self._reached.keys() - connected)]
+        connected = reached & {dpid for each in links for dpid, link in each if link & TO_BRIDGE}
+        alone = [(dpid,) for dpid in sorted(reached - connected)]
         return ([tuple(sorted(connected))] if connected else []) + alone
 
     def _due(self, view: View) -> list[int] | None:
@@ -201,9 +217,10 @@ class Ownership:
         for unit in units:
             able = self._able(view, unit)
             owner = self._owner(view, unit)
-            if owner is not None and not self._is_unfit(unit, owner, able):
+            if owner is not None and not self._is_unfit(view, unit, owner, able):
                 loads[owner] += _load(view, unit)
-                strays = [dpid for dpid in unit if _owner_of(view, dpid) != owner]
+                reach = view.members[owner].reach
+                strays = [dpid for dpid in unit if _owner_of(view, dpid) != owner and dpid in reach]
                 mine += strays if owner == self.me else []
                 waits = waits or bool(strays)
             else:
@@ -215,7 +232,7 @@ class Ownership:
             heir = min(able, key=lambda name: (loads[name], name))
             loads[heir] += _load(view, unit)
             if heir == self.me:
-                mine += unit
+                mine += [dpid for dpid in unit if dpid in view.members[self.me].reach]
         mine += [dpid for dpid in self._overtaken(view) if dpid not in mine]
         return mine if mine or not waits else None
 
@@ -243,9 +260,10 @@ class Ownership:
         living = sorted({owner for owner in owners if owner in self._live})
         return max(living, key=owners.count, default=None)
 
-    def _is_unfit(self, unit: Unit, owner: str, able: list[str]) -> bool:
+    def _is_unfit(self, view: View, unit: Unit, owner: str, able: list[str]) -> bool:
         """Whether others have had more connections than the owner for so long that it is replaced."""
-        if owner in able:
+        own = (dpid for dpid in unit if _owner_of(view, dpid) == owner)
+        if owner in able or all(owner in self._able(view, (dpid,)) for dpid in own):
             self._unfit.pop(unit, None)
             return False
         return self._beat - self._unfit.setdefault(unit, _Since(self._beat)).beat >= MISSES

@@ -22,7 +22,7 @@ from ryu.lib import hub
 from fairq_ryu.channel import oxm
 from fairq_ryu.cluster import database as rows
 from fairq_ryu.cluster.database import Database
-from fairq_ryu.cluster.ownership import MISSES, Ownership, Together
+from fairq_ryu.cluster.ownership import MISSES, MOST_BRIDGES, Ownership, Together
 from fairq_ryu.cluster.view import Member, Texts, View
 from fairq_ryu.control.ownership.roles import Roles
 from fairq_ryu.control.sender import Sender
@@ -34,9 +34,11 @@ _TICK = 0.05
 _STORING = 3.0
 # After so many times as many beats as make a controller dead, its row is removed.
 _FORGET = 60
-# So is that of a bridge that nobody reaches, but later: an hour with a lease of two seconds. So many at once.
+# So is that of a bridge that nobody reaches, but later: an hour with a lease of two seconds; as early as that
+# of a controller while more than half of the rows are taken that there may be. So many at once.
 _FORGET_BRIDGE, _AT_ONCE = 3000, 100
-# What is logged about a slow database or a switch that is not believed, once in this many seconds.
+# What is logged about a slow database, too many bridges, or a switch that is not believed, once in this many
+# seconds.
 _WARNING_INTERVAL = 60.0
 
 
@@ -70,6 +72,7 @@ class Owners:
     _planned_at: float = field(default=float("-inf"), init=False)
     _warned_at: float = field(default=float("-inf"), init=False)
     _disbelieved_at: float = field(default=float("-inf"), init=False)
+    _beyond_at: float = field(default=float("-inf"), init=False)
     _beating: bool = field(default=False, init=False)
     _claiming: int = field(default=0, init=False)  # transactions
     _singly: bool = field(default=False, init=False)
@@ -201,6 +204,7 @@ class Owners:
     def _claim(self, now: float) -> None:
         claims = self.ownership.plan(self.view, now)
         self._note_live()
+        self._note_beyond(now)
         self._remove_unreached()
         if not claims or self._claiming:
             return
@@ -246,8 +250,21 @@ class Owners:
             if each in self.view.members:
                 self.database.write(rows.leave(each, self.view.members[each].beat))
 
+    def _note_beyond(self, now: float) -> None:
+        beyond = self.ownership.beyond
+        if beyond and now - self._beyond_at >= _WARNING_INTERVAL:
+            self._beyond_at = now
+            self.log.warning(
+                "cluster: the database has %d bridges: %d more, such as %s, are not governed (logged once a "
+                "minute)",
+                len(self.view.bridges),
+                len(beyond),
+                dpid_text(min(beyond)),
+            )
+
     def _remove_unreached(self) -> None:
-        gone = self.ownership.unreached(_FORGET_BRIDGE * MISSES)[:_AT_ONCE]
+        many = len(self.view.bridges) > MOST_BRIDGES // 2
+        gone = self.ownership.unreached((_FORGET if many else _FORGET_BRIDGE) * MISSES)[:_AT_ONCE]
         if gone and not self._removing:
             self._removing = True
             generations = {dpid: self.view.bridges[dpid].generation for dpid in gone}

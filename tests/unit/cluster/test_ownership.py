@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairq_ryu.cluster import ownership
 from fairq_ryu.cluster.ownership import LATEST, MISSES, SETTLE, Ownership, Together
 from fairq_ryu.cluster.view import TO_AGENT, TO_BRIDGE, Bridge, Claim, Member, View
 
@@ -192,6 +193,33 @@ def test_a_bridge_that_joins_a_unit_gets_its_owner():
     assert own.plan([other], mine=reach, b1=("a", 4, 100)) == [Claim(2, None, 1)]
 
 
+@pytest.mark.parametrize("together", (Together.CONNECTED, Together.ALL))
+def test_a_bridge_that_only_one_controller_reaches_moves_no_others_there(together):
+    """A stranger may connect to one controller only, or leave out another."""
+    rows, usual = {"b1": ("b", 3, 7), "b2": ("b", 3, 7)}, {1: BOTH, 2: BOTH}
+    own = Ownerships(together)
+    assert own.plan([member("b", reach=usual)], mine={**usual, 9: BOTH}, beats=50, **rows) == []
+    own = Ownerships(together)
+    other, mine = member("b", reach={**usual, 9: BOTH}), {"b1": ("a", 3, 7), "b2": ("a", 3, 7)}
+    assert own.plan([other], mine=usual, beats=50, **mine) == []
+    # It is claimed as soon as the owner reaches it.
+    assert own.plan([other], mine={**usual, 9: TO_AGENT}, **mine) == [Claim(9, None, 1)]
+
+
+@pytest.mark.parametrize("left", ({1: BOTH}, {1: BOTH, 2: TO_AGENT}))
+def test_an_owner_that_has_lost_one_bridge_of_a_unit_is_replaced(left):
+    rows, own = {"b1": ("b", 3, 7), "b2": ("b", 3, 7)}, Ownerships(Together.CONNECTED)
+    lost, usual = member("b", reach=left), {1: BOTH, 2: BOTH}
+    assert own.plan([lost], mine=usual, beats=MISSES, **rows) == []
+    assert own.plan([lost], mine=usual, beats=MISSES, **rows) == [Claim(1, 3, 4), Claim(2, 3, 4)]
+
+
+def test_an_heir_claims_what_it_reaches():
+    rows, own = {"b1": ("gone", 3, 7), "b2": ("gone", 3, 7)}, Ownerships(Together.CONNECTED)
+    other = member("b", reach={9: BOTH})
+    assert own.plan([other], mine={1: BOTH, 2: BOTH}, beats=3, **rows) == [Claim(1, 3, 4), Claim(2, 3, 4)]
+
+
 def test_one_bridge_moves_for_balance_and_not_before_all_is_quiet():
     rows = {"b1": ("b", 1, 5), "b2": ("b", 1, 5), "b3": ("b", 1, 5)}
     own = Ownerships()
@@ -247,6 +275,30 @@ def test_a_bridge_that_no_living_controller_reaches_is_named_after_so_many_own_b
     assert own.ownership.unreached(20) == []
     own.plan([], mine=(3,), **rows)
     assert own.ownership.unreached(20) == [1, 2]
+
+
+@pytest.mark.parametrize("together", Together)
+def test_a_bridge_without_a_row_is_not_claimed_when_there_are_too_many_rows(monkeypatch, together):
+    monkeypatch.setattr(ownership, "MOST_BRIDGES", 3)
+    own, rows = Ownerships(together), {"b5": ("a", 1, 1), "b6": ("gone", 1, 1)}
+    own.plan([], mine=(5, 7), beats=MISSES, **rows)
+    # 7 was there first, whatever the dpids of those that come later.
+    own.plan([], mine=(5, 7, 2, 3), beats=MISSES + 1, b5=("a", 1, 1))
+    claims = own.plan([], mine=(5, 7, 2, 3), **rows)
+    assert [each.dpid for each in claims] == [7] and own.ownership.beyond == {2, 3}
+    rows["b7"] = ("a", 1, 1)
+    assert own.plan([], mine=(5, 7, 2, 3), beats=20, **rows) == []
+    # Bridges that have rows go on as before.
+    rows["b7"] = ("gone", 1, 1)
+    assert own.plan([], mine=(5, 7, 2, 3), **rows) == [Claim(7, 1, 2)]
+    assert [each.dpid for each in own.plan([], mine=(5, 7, 2, 3), b5=("a", 1, 1))] == [2, 7]
+
+
+def test_too_many_bridges_are_in_the_way_of_no_balance(monkeypatch):
+    monkeypatch.setattr(ownership, "MOST_BRIDGES", 3)
+    own, rows = Ownerships(), {f"b{dpid}": ("b", 1, 5) for dpid in (1, 2, 3)}
+    other = member("b", reach=(1, 2, 3))
+    assert own.plan([other], mine=(1, 2, 3, 4), beats=50, **rows) == [Claim(1, 1, 2)]
 
 
 def test_a_bridge_without_a_row_gets_a_later_generation_than_any_that_was_removed():

@@ -7,6 +7,7 @@ import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
 from fairq_ryu.channel import oxm
+from fairq_ryu.cluster import ownership
 from fairq_ryu.cluster.ownership import MISSES, Together
 from fairq_ryu.cluster.view import TO_AGENT, Bridge, Member, View
 from fairq_ryu.control.ownership import owners as module
@@ -300,6 +301,26 @@ def test_rows_of_bridges_that_nobody_reaches_are_removed_after_a_while_some_at_a
     assert site.removals == [{5: 5, 7: 7}]
     site.run(1)
     assert site.removals == [{5: 5, 7: 7}, {8: 8}] and list(site.rows.bridges) == [6]
+
+
+def test_where_there_are_many_rows_those_that_nobody_reaches_are_removed_earlier(site, monkeypatch):
+    monkeypatch.setattr(module, "_FORGET", 2)
+    monkeypatch.setattr(module, "MOST_BRIDGES", 6)
+    site.rows.bridges = {dpid: Bridge("gone", dpid) for dpid in (5, 6, 7)}
+    site.run(10 * MISSES)
+    assert site.removals == []
+    site.rows.bridges[8] = Bridge("gone", 8)
+    site.run(1)
+    assert site.removals == [{5: 5, 6: 6, 7: 7}]
+
+
+def test_bridges_that_are_too_many_are_named_once_a_minute(site, monkeypatch, caplog):
+    monkeypatch.setattr(ownership, "MOST_BRIDGES", 1)
+    for dpid in (5, 6, 7):
+        site.connect(oxm.agent_dpid(dpid))
+    site.run(10 * MISSES)
+    assert list(site.rows.bridges) == [5]
+    assert caplog.text.count("the database has 0 bridges: 2 more, such as 0000000000000006, are not") == 1
 
 
 def test_other_settings_are_named_once(site, caplog):
