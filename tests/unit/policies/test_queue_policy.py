@@ -62,10 +62,23 @@ def test_contradictions_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["afq", "afcd"])
 def test_the_policies_as_published_are_the_paper_s_variant_of_the_same_law(name: str) -> None:
-    assert spec(f"{name}-paper") == spec(name, variant="paper")
-    settings = sections()
-    assert settings[f"{name}-paper"].keys() == settings[name].keys() - {"variant", "ecn"}
+    published = spec(f"{name}-paper")
+    assert (published.shown_variant, published.ecn) == (Variant.PAPER, 0)
+    assert f"{name}-paper" not in sections(), "what can be set is set at the variant"
     assert not same(make(name, Config()), make(f"{name}-paper", Config()))
+    assert same(make(f"{name}-paper", Config()), make(f"{name}-paper", Config()))
+
+
+def test_afq_as_published_differs_from_ours_by_the_variant_alone() -> None:
+    assert spec("afq-paper") == spec("afq", variant="paper")
+
+
+def test_afcd_as_published_has_the_times_of_the_paper_at_every_port() -> None:
+    published = spec("afcd-paper")
+    # "target_delay is set to 5ms and interval is set to 100ms"
+    for limit, rate in ((125_000, 25_000_000), (6_250, 1_250_000)):
+        assert published.delay_times(limit, rate) == (5_000, 100_000)
+    assert spec("afcd", variant="paper").delay_times(125_000, 25_000_000) == (600, 12_000)
 
 
 # What is worked out from the port
