@@ -101,17 +101,6 @@ def test_our_settings_are_the_kernel_s(tmp_path: Path) -> None:
     assert "max 10 target 8 " in QDISCS["sfb"].at(10, 100_000, config).arguments
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "words"),
-    [
-        ("sfb", "[sfb]\necn = no\n", "always marks"),
-    ],
-)
-def test_what_the_kernel_s_cannot_do_is_refused(tmp_path: Path, kind: str, text: str, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        QDISCS[kind].at(10, 125_000, settings(tmp_path, text))
-
-
 @pytest.mark.parametrize("least", [3028, 10_412, 125_000, 1_000_000])
 @pytest.mark.parametrize("shift", [2, 5, 9, 16])
 def test_tc_finds_the_weight_of_the_mean(least: int, shift: int) -> None:
