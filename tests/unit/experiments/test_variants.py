@@ -67,7 +67,7 @@ def test_all_faults_are_told_and_name_what_exists():
         ("fairq[alpha=0.5,alpha=0.6]", "alpha is set twice"),
         ("fairq[zzzzzz=1]", "[fairq] has no setting zzzzzz. Remedy: known are alpha,"),
         ("fairq-paper[interval=0.9]", "is too long for [fairq_ryu] lease"),
-        ("red[low=0.9,high=0.5]", "low 0.9 is not below high 0.5"),
+        ("red[low=0.9]", "[red] low: 0.9 is more than 0.333333"),
     ],
 )
 def test_a_wrong_variant_is_refused(name, words):

@@ -6,7 +6,6 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
-from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import FRAME
 from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.afq import AfqLaw
@@ -46,8 +45,8 @@ def test_settings_reach_the_law() -> None:
     afcd = spec("afcd", variant="paper", delay_target=0.005, base_rtt=0.12)
     assert (afcd.variant, afcd.target_us, afcd.interval_us) == (Variant.PAPER, 5000, 0)
     assert afcd.base_rtt_us == 120_000
-    red = spec("red", low=0.1, high=0.5, max_p=0.02)
-    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 9)
+    red = spec("red", low=0.1, max_p=0.02)
+    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 300_000, 20_000, 9)
     assert (red.ecn, red.by_bytes, red.abrupt, spec("red", gentle=False).abrupt) == (0, 0, 0, 1)
     assert spec("codel", delay_target=0.005).target_us == 5000
     assert spec("sfb") == SfbLaw(ecn=1, bin_packets=20, bin_most=25)
@@ -55,9 +54,11 @@ def test_settings_reach_the_law() -> None:
     assert spec("mark", threshold=65).mark_bytes == 65 * FRAME
 
 
-def test_contradictions_are_refused() -> None:
-    with pytest.raises(UserError, match=r"low 0\.5 is not below high 0\.25"):
-        spec("red", low=0.5)
+def test_the_thresholds_of_red_are_within_the_buffer() -> None:
+    for low in (sections()["red"]["low"].minimum, sections()["red"]["low"].maximum):
+        assert spec("red", low=low).wrong() is None
+    with pytest.raises(ValueError, match=r"0\.34 is more than 0\.333"):
+        sections()["red"]["low"].parse("0.34")
 
 
 @pytest.mark.parametrize("name", ["afq", "afcd"])
