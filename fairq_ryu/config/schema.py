@@ -1,7 +1,8 @@
 """The settings of the core, the controller's and the agent's, with type, unit, default and bounds.
 
 A policy declares the settings of its own section itself, as its attribute ``settings``, whether it is ours
-or of another package; :func:`settings_of` finds both.
+or of another package; :func:`declared` finds both. It may also have settings there that are written in
+another section: those of the network, which policies share. :func:`settings_of` has these, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fairq_ryu.cluster.settings import SETTINGS as CLUSTER_SETTINGS
 from fairq_ryu.controller_target import parse_targets
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import available, find, own
+from fairq_ryu.policies.common_settings import SHARED
 from fairq_ryu.setting import Setting
 
 CONTROLLER = "fairq_ryu"
@@ -108,6 +110,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "both.",
         choices=("copy", "hold"),
     ),
+    *SHARED,
     Setting(
         "fairq_ryu",
         "path_choice",
@@ -259,25 +262,30 @@ def sections() -> dict[str, Mapping[str, Setting]]:
     controller's, those of our policies, the cluster's, the agent's. Raises :class:`UserError` as
     :func:`settings_of` does.
     """
-    policies = {name: settings_of(name) for name in own()}
+    policies = {name: declared(name) for name in own()}
     with_settings = {name: settings for name, settings in policies.items() if settings}
     return {CONTROLLER: CORE[CONTROLLER], **with_settings, CLUSTER: CORE[CLUSTER], AGENT: CORE[AGENT]}
 
 
 def settings_of(section: str) -> Mapping[str, Setting]:
-    """The settings of a section by name: of the core, or else those that the policy of that name declares.
-    Empty for an unknown section. Raises :class:`UserError` if the policy cannot be loaded, or declares
-    anything but settings of its own section.
+    """The settings of a section of the core by name, or else those that the policy of that name uses: each
+    knows in which section it is written. Empty for an unknown section. Raises :class:`UserError` if the
+    policy cannot be loaded, or has anything but settings of its own section and shared ones.
     """
     if section in CORE:
         return CORE[section]
     if section not in available():
         return {}
-    declared = tuple(getattr(find(section), "settings", ()))
-    for setting in declared:
-        if not isinstance(setting, Setting) or setting.section != section:
+    used = tuple(getattr(find(section), "settings", ()))
+    for setting in used:
+        if not isinstance(setting, Setting) or (setting.section != section and setting not in SHARED):
             raise UserError(
                 f"policy {section} declares {setting!r}, which is not a setting of section [{section}]",
                 "correct the package it comes from",
             )
-    return _by_name(declared)
+    return _by_name(used)
+
+
+def declared(section: str) -> Mapping[str, Setting]:
+    """The settings that are written in a section, by name. Raises as :func:`settings_of` does."""
+    return _by_name(each for each in settings_of(section).values() if each.section == section)

@@ -1,4 +1,8 @@
-"""Settings that several policies declare, and the values of a section as typed parameters of a port law."""
+"""Settings that several policies have, and the values of settings as typed parameters of a port law.
+
+What belongs to the network, and not to a policy, is set once for all policies, in section ``[fairq_ryu]``
+(`SHARED`). A policy that uses such a setting has it among its ``settings``.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,21 @@ class _Dataclass(Protocol):
 
 
 T = TypeVar("T", bound=_Dataclass)
+
+BASE_RTT = Setting(
+    "fairq_ryu",
+    "base_rtt",
+    LawSpec.usual("base_rtt_us") / 1e6,
+    "s",
+    "Round-trip time of the network with empty queues. FairQ, FairSwitch, LAS and SED use it as long as they "
+    "have measured no other one; the upper limits of FairQ and FairSwitch, and the times of CoDel and AFCD, "
+    "are worked out from it. Set it where round trips are not about 1 ms.",
+    0.00001,
+    1,
+)
+
+SHARED = (BASE_RTT,)
+"""Settings of the network that policies share."""
 
 
 def typed_parameters(kind: type[T], settings: Parameters) -> T:
@@ -36,11 +55,6 @@ def initial_window(section: str) -> Setting:
         1,
         1000,
     )
-
-
-def base_rtt(section: str, what: str) -> Setting:
-    """The round-trip time with empty queues, of a law that runs in the switch."""
-    return Setting(section, "base_rtt", LawSpec.usual("base_rtt_us") / 1e6, "s", what, 0, 1)
 
 
 def target_queue(section: str, default: float) -> Setting:

@@ -15,7 +15,7 @@ from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
-from fairq_ryu.policies.base import Policy, available, same
+from fairq_ryu.policies.base import Policy, available, find, same
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.setting import Value, check_value
 
@@ -73,9 +73,13 @@ class PolicyControl:
         name = policy if policy is not None else self.windows.engine.policy.name
         if name not in available():
             raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
-        values = _checked(name, parameters)
-        self._made(name, self.config.changed(name, values), {name} if values else ())
-        changes: dict[Key, Any] = {Key(_PARAMETER, f"{name}.{key}"): value for key, value in values.items()}
+        values, known = _checked(name, parameters), settings_of(name)
+        config = self.config.changed(name, values)
+        self._made(name, config, self._changed(config))
+        # By the section in which it is written: a shared setting is the same one for all policies.
+        changes: dict[Key, Any] = {
+            Key(_PARAMETER, f"{known[key].section}.{key}"): value for key, value in values.items()
+        }
         if policy is not None:
             changes[Key(_POLICY)] = name
         self.requests.store(changes)
@@ -95,25 +99,36 @@ class PolicyControl:
         before, config = self.windows.engine.choice, self._first[0]
         wanted: dict[str, dict[str, Value]] = {}
         for key, value in self.requests.of(_PARAMETER).items():
-            policy, _, name = key.partition(".")
-            wanted.setdefault(policy, {})[name] = value
-        for policy, parameters in wanted.items():
-            config = config.changed(policy, _checked(policy, parameters))
+            section, _, name = key.partition(".")
+            wanted.setdefault(section, {})[name] = value
+        for section, parameters in wanted.items():
+            config = config.changed(section, _checked(section, parameters))
         name = self.requests.get(_POLICY) or self._first[1]
         if name not in available():
             raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
-        new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
-        made = self._made(name, config, {policy for policy, values in new.items() if values})
+        new = self._changed(config)
+        made = self._made(name, config, new)
         choice = PolicyChoice(
             made[name], tuple((match, made[policy]) for match, policy in config.port_policies())
         )
         self.config = config
         if not _alike(before, choice):
             self.windows.use(choice)
-            listed = ", ".join(f"{key} = {value}" for key, value in new[name].items())
+            listed = ", ".join(f"{key} = {value}" for key, value in new.get(name, {}).items())
             words = f"policy {name}{f' with {listed}' if listed else ''}"
             self.log.info("REST: now %s, was %s", words, before.default.name)
             self.report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
+
+    def _changed(self, config: Config) -> dict[str, dict[str, Value]]:
+        """The policies that have other values in this configuration, and these. A layer changes with the
+        policy that it stands on.
+        """
+        new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
+        found = {policy: values for policy, values in new.items() if values}
+        for policy in available():
+            if hasattr(find(policy), "on") and config.section(policy)["above"] in found:
+                found.setdefault(policy, {})
+        return found
 
     def _made(self, name: str, config: Config, anew: Iterable[str]) -> Mapping[str, Policy]:
         """The policies by name. Those that do not change stay the same objects, with their state."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairq_ryu.policies.common_settings import initial_window
+from fairq_ryu.policies.common_settings import BASE_RTT, initial_window
 from fairq_ryu.setting import Setting
 
 INTERVAL = 0.01
@@ -47,16 +47,7 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             0.01,
             1,
         ),
-        Setting(
-            section,
-            "base_rtt",
-            0.001,
-            "s",
-            "Round-trip time with empty queues, used until it is known from handshakes of the port's flows. "
-            "Set it where round trips are not about 1 ms.",
-            0.00001,
-            10,
-        ),
+        BASE_RTT,
         Setting(
             section,
             "base_segments",

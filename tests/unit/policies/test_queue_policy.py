@@ -22,7 +22,7 @@ NAMES = [law.name for law in queue_laws().values()]
 
 
 def spec(name: str, **settings: object) -> QueueLawSpec:
-    made = queue_law(make(name, Config({(name, key): value for key, value in settings.items()})), PORT)
+    made = queue_law(make(name, Config().changed(name, settings)), PORT)
     assert made is not None
     return made
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import sections
+from fairq_ryu.config.schema import settings_of
 from fairq_ryu.laws.rsed.policy import Rsed
 from fairq_ryu.laws.sed import port as sed_port
 from fairq_ryu.laws.sed.policy import Sed
@@ -71,7 +71,7 @@ def test_the_parameters_are_the_settings():
     policy = Sed(Config().section("sed"))
     assert dataclasses.asdict(policy.parameters) == Config().section("sed")
     assert policy.parameters == SedParameters(0.25, 0.001, 1, 0.9, "demote", 10)
-    assert {field.name for field in dataclasses.fields(SedParameters)} == set(sections()["sed"])
+    assert {field.name for field in dataclasses.fields(SedParameters)} == set(settings_of("sed"))
     assert base.find("sed") is Sed
     assert base.recovery_of(policy) is None
     assert policy.interval == 0.01
