@@ -32,8 +32,19 @@ BASE_RTT = Setting(
     1,
 )
 
-SHARED = (BASE_RTT,)
-"""Settings of the network that policies share."""
+TURNS = Setting(
+    "fairq_ryu",
+    "turns",
+    "off",
+    "",
+    "on: under FairQ, FairSwitch and LAS, new connections wait (at most 5 s) while the flows of a port, with "
+    "the minimum window each, and the first windows of new flows exceed its buffer. Set it where more "
+    "connections begin at a time than the buffer holds segments.",
+    choices=("off", "on"),
+)
+
+SHARED = (BASE_RTT, TURNS)
+"""Settings that policies share."""
 
 
 def typed_parameters(kind: type[T], settings: Parameters) -> T:
@@ -68,18 +79,4 @@ def target_queue(section: str, default: float) -> Setting:
         "it where long flows do not fill the link.",
         0.01,
         1,
-    )
-
-
-def turns(section: str) -> Setting:
-    """Whether new connections take turns."""
-    return Setting(
-        section,
-        "turns",
-        "off",
-        "",
-        "New connections wait (at most 5 s) while the flows of a port, with the minimum window each, and "
-        "the first windows of new flows exceed its buffer. Set it where more connections begin at a time "
-        "than the buffer holds segments.",
-        choices=("off", "on"),
     )

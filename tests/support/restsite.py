@@ -58,9 +58,9 @@ class RestSite:
         requests: Requests | None = None,
         **values: Any,
     ) -> None:
-        """``turns`` of FairQ's; ``requests``: None: kept by itself."""
+        """``turns`` of new connections; ``requests``: None: kept by itself."""
         self.requests = requests or Requests()
-        laws = {("fairq", "turns"): turns}
+        laws = {("fairq_ryu", "turns"): turns}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
         self.log: list[tuple[int, Any]] = []

@@ -17,7 +17,7 @@ from typing import ClassVar
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import BASE_RTT, target_queue, turns, typed_parameters
+from fairq_ryu.policies.common_settings import BASE_RTT, TURNS, target_queue, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -39,7 +39,7 @@ class FairQ:
     settings: ClassVar[tuple[Setting, ...]] = (
         target_queue("fairq", 0.25),
         BASE_RTT,
-        turns("fairq"),
+        TURNS,
     )
 
     def __init__(self, parameters: Parameters) -> None:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import BASE_RTT, target_queue, turns, typed_parameters
+from fairq_ryu.policies.common_settings import BASE_RTT, TURNS, target_queue, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -49,7 +49,7 @@ class FairSwitch:
         ),
         target_queue("fairswitch", 0.25),
         BASE_RTT,
-        turns("fairswitch"),
+        TURNS,
     )
 
     def __init__(self, parameters: Parameters) -> None:

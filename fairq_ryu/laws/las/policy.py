@@ -13,7 +13,7 @@ from typing import ClassVar
 from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import BASE_RTT, target_queue, turns, typed_parameters
+from fairq_ryu.policies.common_settings import BASE_RTT, TURNS, target_queue, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -45,7 +45,7 @@ class Las:
             0,
             1 << 30,
         ),
-        turns("las"),
+        TURNS,
     )
 
     def __init__(self, parameters: Parameters) -> None:

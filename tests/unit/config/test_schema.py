@@ -118,11 +118,13 @@ def test_without_files_all_are_defaults():
 
 
 def test_a_file_and_one_after_it(write):
-    first = write("[fairq]\nalpha = 0.5\nturns: on\n# a comment\n; another\n[agent]\nflows=100\n")
+    first = write(
+        "[fairq]\nalpha = 0.5\n# a comment\n; another\n[fairq_ryu]\nturns: on\n[agent]\nflows=100\n"
+    )
     second = write("[fairq]\nalpha = 0.1\n", "second.conf")
     settings = loader.load([first, str(second)])
     assert settings.section("fairq")["alpha"] == 0.1
-    assert settings.value("fairq", "turns") == "on"
+    assert settings.value("fairq_ryu", "turns") == "on"
     assert settings.number("agent", "flows") == 100.0
     assert settings.value("agent", "ports") == 1024
 
@@ -138,7 +140,7 @@ def test_sections_of_other_programs_are_ignored(write):
     [
         ("[fairq]\nalhpa = 1\n", "[fairq] has no setting alhpa. Remedy: did you mean alpha?"),
         ("[fairq]\nAlpha = 1\n", "has no setting Alpha. Remedy: did you mean alpha?"),
-        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are alpha, turns"),
+        ("[fairswitch]\nxyz = 1\n", "has no setting xyz. Remedy: known are law, alpha"),
         (
             "[sed]\nbase_rtt = 1\n",
             "[sed] has no setting base_rtt. Remedy: set it in section [fairq_ryu], for",
