@@ -43,7 +43,18 @@ TURNS = Setting(
     choices=("off", "on"),
 )
 
-SHARED = (BASE_RTT, TURNS)
+INITCWND = Setting(
+    "fairq_ryu",
+    "initcwnd",
+    FIRST_WINDOW,
+    "segments",
+    "Initial window of the hosts, as in their routes: what IQM and SED expect of a new flow before it "
+    "receives an ACK. Set it where hosts do not begin with ten segments.",
+    1,
+    1000,
+)
+
+SHARED = (BASE_RTT, TURNS, INITCWND)
 """Settings that policies share."""
 
 
@@ -52,20 +63,6 @@ def typed_parameters(kind: type[T], settings: Parameters) -> T:
     value is converted to the type of its field.
     """
     return kind(**{name: convert(settings[name]) for name, convert in get_type_hints(kind).items()})
-
-
-def initial_window(section: str) -> Setting:
-    """The initial window of the hosts, for laws that predict what new flows send."""
-    return Setting(
-        section,
-        "initial_window",
-        FIRST_WINDOW,
-        "segments",
-        "Initial window of the hosts: what a new flow sends before it receives an ACK. Set it where hosts "
-        "do not begin with ten segments.",
-        1,
-        1000,
-    )
 
 
 def target_queue(section: str, default: float) -> Setting:

@@ -39,7 +39,7 @@ class Sed:
             linger_us=round(LINGER * 1e6),
             target_ppm=round(p.threshold * 1e6),
             calm_ppm=round(NOM * p.threshold * 1e6),
-            first_window=p.initial_window,
+            first_window=p.initcwnd,
             limiting_segments=p.base_segments,
         )
 

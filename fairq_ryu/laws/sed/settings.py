@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairq_ryu.policies.common_settings import BASE_RTT, initial_window
+from fairq_ryu.policies.common_settings import BASE_RTT, INITCWND
 from fairq_ryu.setting import Setting
 
 INTERVAL = 0.01
@@ -31,7 +31,7 @@ class SedParameters:
     base_segments: int
     margin: float
     missed: str
-    initial_window: int
+    initcwnd: int
 
 
 def deadline_settings(section: str) -> tuple[Setting, ...]:
@@ -77,5 +77,5 @@ def deadline_settings(section: str) -> tuple[Setting, ...]:
             "or pause (its window is 0). Set pause where late answers are of no use.",
             choices=("demote", "pause"),
         ),
-        initial_window(section),
+        INITCWND,
     )

@@ -57,7 +57,7 @@ def test_settings_reach_the_law():
     assert asked("fairq", alpha=0.5, base_rtt=0.01) == FairQLaw(base_rtt_us=10_000, target_ppm=500_000)
     assert asked("las", young_bytes=5, base_rtt=0.02).base_rtt_us == 20_000
     assert asked("fairswitch", turns="on").turns
-    assert asked("iqm", interval=0.002, alpha=0.1, initial_window=4, standing=0.6) == IqmLaw(
+    assert asked("iqm", interval=0.002, alpha=0.1, initcwnd=4, standing=0.6) == IqmLaw(
         interval_us=2000,
         target_ppm=600_000,
         calm_ppm=100_000,

@@ -71,9 +71,9 @@ def test_a_parameter_is_changed(site):
 
 
 def test_a_whole_number_may_be_written_with_a_point(site):
-    wanted = {"policy": "iqm", "parameters": {"initial_window": 4.0}}
+    wanted = {"policy": "iqm", "parameters": {"initcwnd": 4.0}}
     assert change(site, wanted).status_code == 200
-    assert repr(value(site, "initial_window")) == "4"
+    assert repr(value(site, "initcwnd")) == "4"
 
 
 def test_a_change_is_reported_once_and_only_if_it_changes_something(site, caplog):
@@ -143,9 +143,9 @@ REFUSED: list[tuple[Any, int, str]] = [
     (b'{"parameters": {"alpha": 1e999}}', 422, "inf is more than 1"),
     (b'{"parameters": {"alpha": NaN}}', 400, "NaN is not a number"),
     (
-        {"policy": "iqm", "parameters": {"initial_window": 2.5}},
+        {"policy": "iqm", "parameters": {"initcwnd": 2.5}},
         422,
-        "initial_window: 2.5 is not a whole number",
+        "initcwnd: 2.5 is not a whole number",
     ),
     ({"policy": "fairq-paper", "parameters": {"slow_start": 1}}, 422, "slow_start: 1 is not yes or no"),
     (

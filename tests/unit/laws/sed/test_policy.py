@@ -39,7 +39,7 @@ def test_the_law_has_the_settings_of_sed():
         first_window=10,
         limiting_segments=1,
     )
-    changed = {"base_segments": 3, "initial_window": 4, "threshold": 0.5}
+    changed = {"base_segments": 3, "initcwnd": 4, "threshold": 0.5}
     spec = Sed(Config().section("sed") | changed).switch_law(PORT)
     assert (spec.limiting_segments, spec.first_window) == (3, 4)
     assert (spec.target_ppm, spec.calm_ppm) == (500_000, 100_000)

@@ -356,7 +356,7 @@ def test_flows_that_send_nothing_take_no_share():
 
 def test_half_open_connections_get_no_share():
     """Neither a share nor, under a service's deadline, a need."""
-    law = port(initial_window=1)
+    law = port(initcwnd=1)
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.0)
     start(law, *FLOWS[1:30], now=0.1)
