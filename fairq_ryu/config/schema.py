@@ -136,15 +136,6 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "Host names that REST requests may use in their Host header, separated by spaces. IP "
         "addresses are always accepted. Set it where clients know the controller by name.",
     ),
-    Setting(
-        "fairq_ryu",
-        "rest_streams",
-        16,
-        "",
-        "Maximum number of open event streams, those of the live page included. Raise it for more viewers.",
-        0,
-        256,
-    ),
 )
 
 AGENT_SETTINGS: tuple[Setting, ...] = (
