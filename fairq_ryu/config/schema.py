@@ -63,16 +63,6 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
-        "default_buffer",
-        0,
-        "bytes",
-        "Buffer size of ports whose queueing discipline does not report one (0: set no windows "
-        "on such ports). Set it where the log names such ports.",
-        0,
-        1 << 31,
-    ),
-    Setting(
-        "fairq_ryu",
         "packet_in_rate",
         10000,
         "packets/s",
