@@ -235,8 +235,11 @@ def _check_together(config: Config) -> None:
 
 
 def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str, str], Value]:
-    known = declared(section)
+    known, used = declared(section), settings_of(section)
     if not known:
+        if used:
+            others = ", ".join(dict.fromkeys(f"[{each.section}]" for each in used.values()))
+            raise UserError(f"{where}: policy {section} has no settings of its own", f"they are in {others}")
         if section in available():
             raise UserError(f"{where}: policy {section} has no settings", f"take section [{section}] out")
         # As people write it: [service], [services], [Service.web], [service web].
@@ -250,13 +253,12 @@ def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str,
             raise UserError(f"{where}: unknown section [{section}]", f"did you mean [{close}]?")
         return {}
     values = {}
-    shared = settings_of(section)
     for name, text in lines.items():
-        if name in shared and name not in known:
-            there = shared[name].section
+        if name in used and name not in known:
+            there = used[name].section
             raise UserError(
                 f"{where}: [{section}] has no setting {name}",
-                f"set it in section [{there}], for all policies",
+                f"set it in section [{there}], for all policies that have it",
             )
         value = values[section, name] = read_value(where, known, section, name, text)
         if (section, name) == ("fairq_ryu", "policy") and value and value not in available():

@@ -2,7 +2,8 @@
 
 A policy declares the settings of its own section itself, as its attribute ``settings``, whether it is ours
 or of another package; :func:`declared` finds both. It may also have settings there that are written in
-another section: those of the network, which policies share. :func:`settings_of` has these, too.
+another section: those of the network, which policies share, and those of a policy that it extends.
+:func:`settings_of` has these, too.
 """
 
 from __future__ import annotations
@@ -251,7 +252,8 @@ def sections() -> dict[str, Mapping[str, Setting]]:
 def settings_of(section: str) -> Mapping[str, Setting]:
     """The settings of a section of the core by name, or else those that the policy of that name uses: each
     knows in which section it is written. Empty for an unknown section. Raises :class:`UserError` if the
-    policy cannot be loaded, or has anything but settings of its own section and shared ones.
+    policy cannot be loaded, or has anything but settings of its own section, shared ones and those that
+    another policy declares.
     """
     if section in CORE:
         return CORE[section]
@@ -259,12 +261,19 @@ def settings_of(section: str) -> Mapping[str, Setting]:
         return {}
     used = tuple(getattr(find(section), "settings", ()))
     for setting in used:
-        if not isinstance(setting, Setting) or (setting.section != section and setting not in SHARED):
+        if not isinstance(setting, Setting) or not (setting.section == section or _of_others(setting)):
             raise UserError(
                 f"policy {section} declares {setting!r}, which is not a setting of section [{section}]",
                 "correct the package it comes from",
             )
     return _by_name(used)
+
+
+def _of_others(setting: Setting) -> bool:
+    """Whether a setting is shared, or another policy declares it."""
+    if setting in SHARED:
+        return True
+    return setting.section in available() and setting in getattr(find(setting.section), "settings", ())
 
 
 def declared(section: str) -> Mapping[str, Setting]:

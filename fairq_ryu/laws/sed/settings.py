@@ -1,4 +1,4 @@
-"""The settings of SED, which RSED has as well, and the same as typed parameters of its laws."""
+"""The settings of SED, which are RSED's as well, and the same as typed parameters of its laws."""
 
 from __future__ import annotations
 
@@ -34,48 +34,47 @@ class SedParameters:
     initcwnd: int
 
 
-def deadline_settings(section: str) -> tuple[Setting, ...]:
-    """The settings of SED, as entries of ``section``: RSED has them as well."""
-    return (
-        Setting(
-            section,
-            "threshold",
-            0.25,
-            "",
-            "K: the queue is congested (CNG) from this fraction of the buffer on. Lower it where packets "
-            "are lost in volleys; raise it where flows do not fill the link.",
-            0.01,
-            1,
-        ),
-        BASE_RTT,
-        Setting(
-            section,
-            "base_segments",
-            1,
-            "segments",
-            "Window of each flow without a deadline. Raise it where flows without a deadline must not fall "
-            "behind.",
-            1,
-            10,
-        ),
-        Setting(
-            section,
-            "margin",
-            0.9,
-            "",
-            "Windows are planned so that a flow ends after this fraction of the time to its deadline (1: at "
-            "the deadline). Lower it where flows are just too late.",
-            0.1,
-            1,
-        ),
-        Setting(
-            section,
-            "missed",
-            "demote",
-            "",
-            "What happens to a flow after its deadline: demote (it is treated as a flow without a deadline) "
-            "or pause (its window is 0). Set pause where late answers are of no use.",
-            choices=("demote", "pause"),
-        ),
-        INITCWND,
-    )
+SETTINGS = (
+    Setting(
+        "sed",
+        "threshold",
+        0.25,
+        "",
+        "K: the queue is congested (CNG) from this fraction of the buffer on. Lower it where packets "
+        "are lost in volleys; raise it where flows do not fill the link.",
+        0.01,
+        1,
+    ),
+    BASE_RTT,
+    Setting(
+        "sed",
+        "base_segments",
+        1,
+        "segments",
+        "Window of each flow without a deadline. Raise it where flows without a deadline must not fall "
+        "behind.",
+        1,
+        10,
+    ),
+    Setting(
+        "sed",
+        "margin",
+        0.9,
+        "",
+        "Windows are planned so that a flow ends after this fraction of the time to its deadline (1: at "
+        "the deadline). Lower it where flows are just too late.",
+        0.1,
+        1,
+    ),
+    Setting(
+        "sed",
+        "missed",
+        "demote",
+        "",
+        "What happens to a flow after its deadline: demote (it is treated as a flow without a deadline) "
+        "or pause (its window is 0). Set pause where late answers are of no use.",
+        choices=("demote", "pause"),
+    ),
+    INITCWND,
+)
+"""The settings of SED. RSED has them as well, in the same section."""

@@ -13,7 +13,7 @@ from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.laws.sed.allocation import base_window
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.laws.sed.port import SedPort
-from fairq_ryu.laws.sed.settings import deadline_settings
+from fairq_ryu.laws.sed.settings import SETTINGS
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, QueueSample
 from fairq_ryu.policies import base
 from tests.support.fakes import info
@@ -53,7 +53,7 @@ def test_the_controller_has_the_windows_of_single_flows(policy, drops):
 
 @pytest.mark.parametrize("end", ["minimum", "maximum"])
 def test_an_agent_accepts_the_bounds_of_every_setting(end):
-    for setting in deadline_settings("sed"):
+    for setting in SETTINGS:
         bound = getattr(setting, end)
         if bound is not None and not setting.choices:
             spec = Sed(Config().section("sed") | {setting.name: bound}).switch_law(PORT)

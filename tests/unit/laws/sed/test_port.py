@@ -82,7 +82,7 @@ def test_the_parameters_are_the_settings():
     [("dupack", True, False), ("reinject", False, True), ("both", True, True), ("none", False, False)],
 )
 def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
-    values = {("rsed", "recovery"): mode, ("rsed", "threshold"): 0.5}
+    values = {("rsed", "recovery"): mode, ("sed", "threshold"): 0.5}
     policy = Rsed(Config(values).section("rsed"))
     assert policy.recovery == base.recovery_of(policy) == Recovery(dupack, reinject, 1 << 20, 1.0)
     assert policy.parameters == parameters(Sed, threshold=0.5)
