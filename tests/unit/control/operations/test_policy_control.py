@@ -191,7 +191,10 @@ def test_a_policy_that_cannot_be_made_changes_nothing(site, monkeypatch):
 
 def test_a_shared_setting_changes_for_every_policy(site):
     site.config._ports = (("role:link", "tenants"),)
-    assert change(site, {"parameters": {"base_rtt": 0.005}}).status_code == 200
+    for wanted in {"alpha": 0.5}, {"base_rtt": 0.005}:
+        assert change(site, {"parameters": wanted}).status_code == 200
+        site.sample()
+    assert {policy.name for policy in site.windows.engine.choice.policies} == {"fairq", "tenants"}
     laws = {view.plan.rule.law.base_rtt_us for view in site.windows.engine.view().values() if view.plan}
     assert laws == {5000}
     change(site, {"policy": "las"})
