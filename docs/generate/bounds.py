@@ -208,8 +208,8 @@ def _rest() -> list[Row]:
         ),
         (
             "",
-            "event streams (`rest_streams`), bytes of each",
-            f"{streams.DEFAULT_MAX_STREAMS}",
+            "event streams, bytes of each",
+            f"{streams.MAX_STREAMS}",
             _size(streams.MAX_BYTES),
             "status 429; a stream that is not read is ended",
         ),

@@ -56,9 +56,16 @@ _SETTING = ("setting", "unit", "default", "least", "most", "meaning")
 
 
 def settings(_old: Old, section: str, _but: str = "but", other: str = "") -> Rows:
-    """``settings SECTION``, or ``settings SECTION but OTHER``: without those that the other has, too."""
+    """``settings SECTION``, or ``settings SECTION but OTHER``: without those that the other has, too. Shared
+    settings have the section in which they are written.
+    """
     rest = schema.settings_of(other) if other else {}
-    return [_SETTING, *(_setting(s) for s in schema.settings_of(section).values() if s.name not in rest)]
+    rows: list[Row] = [_SETTING]
+    for each in schema.settings_of(section).values():
+        if each.name not in rest:
+            name, *row = _setting(each)
+            rows.append((name if each.section == section else f"{name} in `[{each.section}]`", *row))
+    return rows
 
 
 def every_setting(_old: Old) -> Rows:

@@ -56,6 +56,7 @@ from fairq_ryu.metrics.exporter import Metrics
 from fairq_ryu.policies.choice import choose
 from fairq_ryu.port_settings import PortSettings
 from fairq_ryu.rest import handler, setup
+from fairq_ryu.rest.streams import Streams
 from fairq_ryu.ryu_compat import (
     batched_io,
     cached_matches,
@@ -102,7 +103,7 @@ class Controller(app_manager.RyuApp):
         choice = settings.or_exit(lambda: choose(self.policy_name, self.config))
         config, log = self.config, self.logger
 
-        self.streams = setup.streams(config)
+        self.streams = Streams()
         self.counts = Counts()
         self.fabric = fabric = FabricController(config, log)
         self.flows = FlowTable(IDLE_TIMEOUT)

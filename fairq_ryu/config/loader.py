@@ -15,7 +15,7 @@ from fairq_ryu.cluster import settings as cluster
 from fairq_ryu.config import files
 from fairq_ryu.config.far_queues import FAR_QUEUES, read_far_queues, written
 from fairq_ryu.config.ports import MODES, PORTS, read_modes, read_ports
-from fairq_ryu.config.schema import CORE, sections, settings_of
+from fairq_ryu.config.schema import CORE, declared, sections, settings_of
 from fairq_ryu.config.services import SERVICE, read_service
 from fairq_ryu.config.tenants import TENANT, read_tenant_section
 from fairq_ryu.config.uplinks import UPLINK, check_uplinks, read_uplink
@@ -49,7 +49,7 @@ class Config:
         """``values`` are those that differ from the defaults. KeyError for an unknown setting."""
         given = dict(values or {})
         known = sections()
-        known |= {section: settings_of(section) for section, _ in given if section not in known}
+        known |= {section: declared(section) for section, _ in given if section not in known}
         self._values: dict[tuple[str, str], Value] = {
             (section, name): given.pop((section, name), setting.default)
             for section, settings in known.items()
@@ -65,8 +65,13 @@ class Config:
         self._tenants = tenants
 
     def changed(self, section: str, values: Mapping[str, Value]) -> Config:
-        """A copy with other values in one section. UserError if they do not fit the rest."""
-        new = {(section, name): value for name, value in values.items()}
+        """A copy with other values of settings in one section, or of those that a policy shares with others.
+        UserError if they do not fit the rest.
+        """
+        there = settings_of(section)
+        new = {
+            (there[name].section if name in there else section, name): value for name, value in values.items()
+        }
         rest = self._ports, self._services, self._modes, self._far_queues, self._uplinks, self._tenants
         config = Config(self._values | new, *rest)
         _check_together(config)
@@ -83,9 +88,11 @@ class Config:
         return float(value)
 
     def section(self, section: str) -> dict[str, Value]:
-        """The values of a section, by name. Raises :class:`UserError` as :func:`settings_of` does."""
+        """The values of a section, by name, with those that its policy shares with others. Raises
+        :class:`UserError` as :func:`settings_of` does.
+        """
         return {
-            name: self._values.get((section, name), setting.default)
+            name: self._values.get((setting.section, name), setting.default)
             for name, setting in settings_of(section).items()
         }
 
@@ -128,8 +135,9 @@ class Config:
 
     def as_dict(self) -> dict[str, dict[str, Value]]:
         """All values, by section and name."""
-        sections = dict.fromkeys(section for section, _ in self._values)
-        found = {section: self.section(section) for section in sections}
+        found: dict[str, dict[str, Value]] = {}
+        for (section, name), value in self._values.items():
+            found.setdefault(section, {})[name] = value
         if self._ports:
             found[PORTS] = dict(self._ports)
         if self._modes:
@@ -227,8 +235,11 @@ def _check_together(config: Config) -> None:
 
 
 def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str, str], Value]:
-    known = settings_of(section)
+    known, used = declared(section), settings_of(section)
     if not known:
+        if used:
+            others = ", ".join(dict.fromkeys(f"[{each.section}]" for each in used.values()))
+            raise UserError(f"{where}: policy {section} has no settings of its own", f"they are in {others}")
         if section in available():
             raise UserError(f"{where}: policy {section} has no settings", f"take section [{section}] out")
         # As people write it: [service], [services], [Service.web], [service web].
@@ -243,6 +254,12 @@ def _read(where: str, section: str, lines: Mapping[str, str]) -> dict[tuple[str,
         return {}
     values = {}
     for name, text in lines.items():
+        if name in used and name not in known:
+            there = used[name].section
+            raise UserError(
+                f"{where}: [{section}] has no setting {name}",
+                f"set it in section [{there}], for all policies that have it",
+            )
         value = values[section, name] = read_value(where, known, section, name, text)
         if (section, name) == ("fairq_ryu", "policy") and value and value not in available():
             raise UserError(

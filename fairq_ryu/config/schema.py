@@ -1,7 +1,9 @@
 """The settings of the core, the controller's and the agent's, with type, unit, default and bounds.
 
 A policy declares the settings of its own section itself, as its attribute ``settings``, whether it is ours
-or of another package; :func:`settings_of` finds both.
+or of another package; :func:`declared` finds both. It may also have settings there that are written in
+another section: those of the network, which policies share, and those of a policy that it extends.
+:func:`settings_of` has these, too.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from fairq_ryu.cluster.settings import SETTINGS as CLUSTER_SETTINGS
 from fairq_ryu.controller_target import parse_targets
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import available, find, own
+from fairq_ryu.policies.common_settings import SHARED
 from fairq_ryu.setting import Setting
 
 CONTROLLER = "fairq_ryu"
@@ -61,16 +64,6 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "fairq_ryu",
-        "default_buffer",
-        0,
-        "bytes",
-        "Buffer size of ports whose queueing discipline does not report one (0: set no windows "
-        "on such ports). Set it where the log names such ports.",
-        0,
-        1 << 31,
-    ),
-    Setting(
-        "fairq_ryu",
         "packet_in_rate",
         10000,
         "packets/s",
@@ -108,6 +101,7 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "both.",
         choices=("copy", "hold"),
     ),
+    *SHARED,
     Setting(
         "fairq_ryu",
         "path_choice",
@@ -132,15 +126,6 @@ CONTROLLER_SETTINGS: tuple[Setting, ...] = (
         "",
         "Host names that REST requests may use in their Host header, separated by spaces. IP "
         "addresses are always accepted. Set it where clients know the controller by name.",
-    ),
-    Setting(
-        "fairq_ryu",
-        "rest_streams",
-        16,
-        "",
-        "Maximum number of open event streams, those of the live page included. Raise it for more viewers.",
-        0,
-        256,
     ),
 )
 
@@ -259,25 +244,38 @@ def sections() -> dict[str, Mapping[str, Setting]]:
     controller's, those of our policies, the cluster's, the agent's. Raises :class:`UserError` as
     :func:`settings_of` does.
     """
-    policies = {name: settings_of(name) for name in own()}
+    policies = {name: declared(name) for name in own()}
     with_settings = {name: settings for name, settings in policies.items() if settings}
     return {CONTROLLER: CORE[CONTROLLER], **with_settings, CLUSTER: CORE[CLUSTER], AGENT: CORE[AGENT]}
 
 
 def settings_of(section: str) -> Mapping[str, Setting]:
-    """The settings of a section by name: of the core, or else those that the policy of that name declares.
-    Empty for an unknown section. Raises :class:`UserError` if the policy cannot be loaded, or declares
-    anything but settings of its own section.
+    """The settings of a section of the core by name, or else those that the policy of that name uses: each
+    knows in which section it is written. Empty for an unknown section. Raises :class:`UserError` if the
+    policy cannot be loaded, or has anything but settings of its own section, shared ones and those that
+    another policy declares.
     """
     if section in CORE:
         return CORE[section]
     if section not in available():
         return {}
-    declared = tuple(getattr(find(section), "settings", ()))
-    for setting in declared:
-        if not isinstance(setting, Setting) or setting.section != section:
+    used = tuple(getattr(find(section), "settings", ()))
+    for setting in used:
+        if not isinstance(setting, Setting) or not (setting.section == section or _of_others(setting)):
             raise UserError(
                 f"policy {section} declares {setting!r}, which is not a setting of section [{section}]",
                 "correct the package it comes from",
             )
-    return _by_name(declared)
+    return _by_name(used)
+
+
+def _of_others(setting: Setting) -> bool:
+    """Whether a setting is shared, or another policy declares it."""
+    if setting in SHARED:
+        return True
+    return setting.section in available() and setting in getattr(find(setting.section), "settings", ())
+
+
+def declared(section: str) -> Mapping[str, Setting]:
+    """The settings that are written in a section, by name. Raises as :func:`settings_of` does."""
+    return _by_name(each for each in settings_of(section).values() if each.section == section)

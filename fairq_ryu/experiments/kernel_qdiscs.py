@@ -122,8 +122,6 @@ def _codel(port: Port, law: QueueLawSpec | None) -> str:
 
 def _sfb(port: Port, law: QueueLawSpec | None) -> str:
     assert isinstance(law, SfbLaw)
-    if not law.ecn:
-        raise UserError("SFB of the kernel always marks", "take [sfb] ecn = no out")
     # tc rounds to whole steps.
     steps = " ".join(f"{name} {steps / _SFB_ONE:.9f}" for name, steps in _SFB_STEPS.items())
     return f"limit {_packets(port.buffer)} max {law.bin_most} target {law.bin_packets} {steps}"

@@ -2,8 +2,8 @@
 
     droptail,fairq,fairq[alpha=0.5,base_rtt=0.002],kernel-red[gentle=no]
 
-The settings are those of the section that the policy reads, and are checked as a configuration file is. So
-several variants of a policy can be compared in one run.
+The settings are those that the policy uses, of its section and of those that policies share, and are checked
+as a configuration file is. So several variants of a policy can be compared in one run.
 """
 
 from __future__ import annotations
@@ -50,9 +50,18 @@ class Variant:
 
     @property
     def section(self) -> str:
-        """The section of the configuration whose settings it may change."""
+        """The policy whose settings it may change, or the section of the configuration."""
         found = self.baseline
         return found.policy if found.qdisc is None else found.qdisc.law
+
+    @property
+    def written(self) -> dict[str, dict[str, Value]]:
+        """Its settings by the section in which each is written."""
+        there = settings_of(self.section)
+        found: dict[str, dict[str, Value]] = {}
+        for name, value in self.settings.items():
+            found.setdefault(there[name].section, {})[name] = value
+        return found
 
     @property
     def directory(self) -> str:
@@ -67,9 +76,11 @@ class Variant:
         """Write its settings as a configuration file into a directory; None: it has none."""
         if not self.settings:
             return None
-        lines = [f"{name} = {value_text(value)}\n" for name, value in self.settings.items()]
+        lines: list[str] = []
+        for section, values in self.written.items():
+            lines += f"[{section}]", *(f"{name} = {value_text(value)}" for name, value in values.items())
         path = directory / "variant.conf"
-        path.write_text(f"[{self.section}]\n{''.join(lines)}")
+        path.write_text("".join(f"{line}\n" for line in lines))
         return path
 
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from fairq_ryu.model import PortKey
+from fairq_ryu.policies.common_settings import BASE_RTT
 from fairq_ryu.queue_law_spec import QueueLawSpec
 from fairq_ryu.setting import Setting
 
@@ -51,19 +52,6 @@ def millionths(part: float) -> int:
 # Settings
 
 
-def base_rtt(section: str) -> Setting:
-    """The round-trip time with empty queues."""
-    return Setting(
-        section,
-        "base_rtt",
-        0.001,
-        "s",
-        "Round-trip time with empty queues. Set it where round trips are not about 1 ms.",
-        0,
-        10,
-    )
-
-
 def delay_settings(section: str) -> tuple[Setting, Setting]:
     """The target of CoDel's control law, and the round-trip time that its interval is worked out from: twice
     this time and that in which the full buffer drains, at least 10 ms.
@@ -79,7 +67,7 @@ def delay_settings(section: str) -> tuple[Setting, Setting]:
             0,
             10,
         ),
-        base_rtt(section),
+        BASE_RTT,
     )
 
 

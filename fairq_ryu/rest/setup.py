@@ -38,11 +38,6 @@ def token(config: Config) -> str:
     return read_token(str(config.value("fairq_ryu", "token_file")), os.environ.get(TOKEN_VARIABLE, ""))
 
 
-def streams(config: Config) -> Streams:
-    """The event streams, with the limit of the configuration."""
-    return Streams(limit=int(config.number("fairq_ryu", "rest_streams")))
-
-
 def register(
     wsgi: Any,
     config: Config,

@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 # Seconds between two states, and without a frame until a heartbeat is sent.
 INTERVAL = 0.5
 HEARTBEAT = 10.0
-DEFAULT_MAX_STREAMS = 16
+MAX_STREAMS = 16
 # Bounds of the queue of a reader: frames, and bytes.
 _MAX_FRAMES = 256
 # A clock that is this many seconds from what it was has been set, and not only slewed.
@@ -126,7 +126,7 @@ class Streams:
     def __init__(
         self,
         history: History | None = None,
-        limit: int = DEFAULT_MAX_STREAMS,
+        limit: int = MAX_STREAMS,
         state: Callable[[], Answer] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -236,7 +236,7 @@ class Streams:
         if len(self._open) >= self.limit:
             raise RequestRefused(
                 HTTPStatus.TOO_MANY_REQUESTS,
-                f"there are {self.limit} streams already, which is all that [fairq_ryu] rest_streams allows",
+                f"there are {self.limit} streams already, and a controller serves no more",
                 {"Retry-After": "5"},
             )
         stream = Stream(kind, live, self._open.discard)

@@ -160,7 +160,7 @@ def test_dropped_segments_are_put_back_before_their_senders_time_out(tmp_path):
     last one of the receiver. The timeout is long, so that a busy machine puts a segment back before it. A
     base window of ten segments lets the volley overflow the buffer.
     """
-    config = "[sed]\nbase_segments = 10\n[rsed]\nbase_segments = 10\n"
+    config = "[sed]\nbase_segments = 10\n"
     settings = ("senders=10", "rate_mbit=20", "flows=[150]", "rounds=2", "rto_min_ms=2500", "floor=no")
     sed, rsed = run(tmp_path, "rounds", *settings, policy="sed,rsed", config=config, pictures=False)
     assert (sed["fanin"]["unfinished"], rsed["fanin"]["unfinished"]) == (0, 0)

@@ -31,7 +31,7 @@ def test_a_volley_with_turns_loses_less_than_without(tmp_path):
     found = {}
     for turns in ("off", "on"):
         config = tmp_path / f"{turns}.conf"
-        config.write_text(f"[fairq]\nturns = {turns}\n")
+        config.write_text(f"[fairq_ryu]\nturns = {turns}\n")
         found[turns] = volleys(tmp_path / turns, config)
     assert found["on"]["unfinished"] == 0
     assert found["on"]["segments_dropped"] < found["off"]["segments_dropped"]

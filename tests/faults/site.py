@@ -42,7 +42,7 @@ GOVERNED = BUFFER // 2
 more, because nothing slows the receiver down.
 """
 LEASE = 2.0
-_CONTROLLER = f"[fairq_ryu]\nlease = {LEASE:g}\n[fairq]\nturns = on\n"
+_CONTROLLER = f"[fairq_ryu]\nlease = {LEASE:g}\nturns = on\n"
 _AT_MOST = 30.0
 _HERE = Path(__file__).parent
 

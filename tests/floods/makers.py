@@ -15,7 +15,7 @@ from fairq_ryu.fabric.topology.hosts import HostTable
 from fairq_ryu.packet import headers
 from fairq_ryu.packet.addresses import packed
 from fairq_ryu.rest.connections import CONNECTIONS
-from fairq_ryu.rest.streams import DEFAULT_MAX_STREAMS
+from fairq_ryu.rest.streams import MAX_STREAMS
 from tests.faults.load import PORT
 from tests.floods import frames
 from tests.support.lab import output
@@ -152,8 +152,8 @@ class Readers:
         asks = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
         lists = b"".join(asks % path for path in (b"/v1/flows?limit=1000", b"/openapi.json", b"/v1/ports"))
         stream = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
-        for number in range(2 * (CONNECTIONS + DEFAULT_MAX_STREAMS)):
-            self._ask(address, stream % b"/v1/live" if number < 2 * DEFAULT_MAX_STREAMS else lists * 20)
+        for number in range(2 * (CONNECTIONS + MAX_STREAMS)):
+            self._ask(address, stream % b"/v1/live" if number < 2 * MAX_STREAMS else lists * 20)
 
     def _ask(self, address: tuple[str, int], what: bytes) -> None:
         made = socket.socket()

@@ -7,8 +7,8 @@ from fairq_ryu.control.agents.agent_link import AgentLink
 from tests.support.fakes import FakeSwitch
 
 
-def agent_link(*limits: int, govern_all: bool = False) -> AgentLink:
-    made = AgentLink(FakeSwitch(oxm.agent_dpid(5)), Description("s5"), govern_all)
+def agent_link(*limits: int) -> AgentLink:
+    made = AgentLink(FakeSwitch(oxm.agent_dpid(5)), Description("s5"))
     for n, limit in enumerate(limits, 1):
         made.ports[n].depth = QueueDepth(n, 0, 0, 0, limit, 0, 0, 0, 0)
     return made

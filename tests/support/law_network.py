@@ -24,7 +24,7 @@ RATE = 25_000_000
 
 
 def policy(name: str = "fairq", **values: Any) -> Any:
-    return make(name, Config({(name, key): value for key, value in values.items()}))
+    return make(name, Config().changed(name, values))
 
 
 class Network:

@@ -38,6 +38,7 @@ from fairq_ryu.model import Congestion, FlowKey, PortKey
 from fairq_ryu.packet.parse import Frame
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.rest import server, setup
+from fairq_ryu.rest.streams import MAX_STREAMS, Streams
 from tests.support.fakes import FakeSwitch
 from tests.support.flownet import reconcile, record, segment
 
@@ -56,17 +57,18 @@ class RestSite:
         flows: int = 3,
         turns: str = "off",
         requests: Requests | None = None,
+        streams: int = MAX_STREAMS,
         **values: Any,
     ) -> None:
-        """``turns`` of FairQ's; ``requests``: None: kept by itself."""
+        """``turns`` of new connections; ``requests``: None: kept by itself."""
         self.requests = requests or Requests()
-        laws = {("fairq", "turns"): turns}
+        laws = {("fairq_ryu", "turns"): turns}
         self.config = Config(laws | {("fairq_ryu", name): value for name, value in values.items()})
         self.logger = logging.getLogger("fairq_ryu.test")
         self.log: list[tuple[int, Any]] = []
         self.fabric = FabricController(self.config, self.logger)
         self.flows = FlowTable(60.0)
-        self.streams = setup.streams(self.config)
+        self.streams = Streams(limit=streams)
         self.reporter = EventReporter(self.streams.add, lambda port: self.fabric.names.get(port, ""))
         choice = PolicyChoice(make(policy, self.config))
         self.windows = WindowController(

@@ -72,7 +72,9 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
         {"numpy", "ovs"},
     ),
     "fairq_ryu/config": (
-        BELOW | {TARGET, FAR_QUEUE, UPLINK, TENANTS} | ours("cluster.settings", "policies.base"),
+        BELOW
+        | {TARGET, FAR_QUEUE, UPLINK, TENANTS}
+        | ours("cluster.settings", "policies.base", "policies.common_settings"),
         set(),
     ),
     "fairq_ryu/cli": (

@@ -56,9 +56,8 @@ _REPLY_TIMEOUT = 1.0
 class AgentLink:
     """One agent. Times in seconds."""
 
-    def __init__(self, datapath: Any, about: Description, govern_all: bool) -> None:
+    def __init__(self, datapath: Any, about: Description) -> None:
         self.datapath = datapath
-        self.govern_all = govern_all  # also ports whose queue has no known size
         self.dpid = oxm.bridge_dpid(datapath.id)
         self.ports = AgentPorts()
         self.modes = AgentModes(datapath, self.ports, about.bridge)
@@ -187,8 +186,8 @@ class AgentLink:
         return [PortKey(self.dpid, number) for number, depth in read if self.governs(depth)]
 
     def governs(self, record: queue_depth.QueueDepth) -> bool:
-        """Whether a queue is governed."""
-        return bool(record.buffer) or (self.govern_all and record.measured)
+        """Whether a queue is governed: its size is known."""
+        return bool(record.buffer)
 
     def may_govern(self, number: int) -> bool:
         """Whether the queue of a port is governed. True if nothing is known of it yet."""

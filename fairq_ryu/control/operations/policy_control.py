@@ -10,12 +10,12 @@ from typing import Any
 from ryu.lib import hub
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import settings_of
+from fairq_ryu.config.schema import SHARED, settings_of
 from fairq_ryu.control.operations.requests import WRONG, Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
-from fairq_ryu.policies.base import Policy, available, same
+from fairq_ryu.policies.base import Policy, available, find, same
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.setting import Value, check_value
 
@@ -73,9 +73,13 @@ class PolicyControl:
         name = policy if policy is not None else self.windows.engine.policy.name
         if name not in available():
             raise _unknown(name)
-        values = _checked(name, parameters)
-        self._made(name, self.config.changed(name, values), {name} if values else ())
-        changes: dict[Key, Any] = {Key(_PARAMETER, f"{name}.{key}"): value for key, value in values.items()}
+        values, known = _checked(name, parameters), settings_of(name)
+        config = self.config.changed(name, values)
+        self._made(name, config, self._changed(config))
+        # By the section in which it is written: a shared setting is the same one for all policies.
+        changes: dict[Key, Any] = {
+            Key(_PARAMETER, f"{known[key].section}.{key}"): value for key, value in values.items()
+        }
         if policy is not None:
             changes[Key(_POLICY)] = name
         self.requests.store(changes)
@@ -98,27 +102,27 @@ class PolicyControl:
         """The configuration with all parameters that were requested, but those that it cannot have."""
         config, wanted = self._first[0], dict[str, dict[str, Value]]()
         for key, value in sorted(self.requests.of(_PARAMETER).items()):
-            policy, _, name = key.partition(".")
+            section, _, name = key.partition(".")
             try:
-                if policy not in available():
-                    raise _unknown(policy)
-                wanted.setdefault(policy, {}).update(_checked(policy, {name: value}))
+                if section not in available() and settings_of(section).get(name) not in SHARED:
+                    raise UserError(f"no policy has a setting {key}", "another version wrote it")
+                wanted.setdefault(section, {}).update(_checked(section, {name: value}))
             except WRONG as error:
                 self._not_done(f"parameter {key}", error)
-        for policy, parameters in wanted.items():
+        for section, parameters in wanted.items():
             try:
-                config = config.changed(policy, parameters)
+                config = config.changed(section, parameters)
             except UserError:
-                config = self._one_by_one(config, policy, parameters)
+                config = self._one_by_one(config, section, parameters)
         return config
 
-    def _one_by_one(self, config: Config, policy: str, parameters: dict[str, Value]) -> Config:
+    def _one_by_one(self, config: Config, section: str, parameters: dict[str, Value]) -> Config:
         """Not all of these are possible together: take as many as are."""
         refused: dict[str, UserError] = {}
         while parameters.keys() != refused.keys():
             name = next(each for each in parameters if each not in refused)
             try:
-                config = config.changed(policy, {name: parameters[name]})
+                config = config.changed(section, {name: parameters[name]})
             except UserError as error:
                 refused[name] = error
             else:
@@ -126,7 +130,7 @@ class PolicyControl:
                 parameters = {each: value for each, value in parameters.items() if each != name}
                 refused.clear()
         for name, why in refused.items():
-            self._not_done(f"parameter {policy}.{name}", why)
+            self._not_done(f"parameter {section}.{name}", why)
         return config
 
     def _carry_out(self) -> None:
@@ -135,18 +139,29 @@ class PolicyControl:
         if name not in available():
             self._not_done("the policy", _unknown(name))
             name = before.default.name
-        new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
-        made = self._made(name, config, {policy for policy, values in new.items() if values})
+        new = self._changed(config)
+        made = self._made(name, config, new)
         choice = PolicyChoice(
             made[name], tuple((match, made[policy]) for match, policy in config.port_policies())
         )
         self.config = config
         if not _alike(before, choice):
             self.windows.use(choice)
-            listed = ", ".join(f"{key} = {value}" for key, value in new[name].items())
+            listed = ", ".join(f"{key} = {value}" for key, value in new.get(name, {}).items())
             words = f"policy {name}{f' with {listed}' if listed else ''}"
             self.log.info("REST: now %s, was %s", words, before.default.name)
             self.report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
+
+    def _changed(self, config: Config) -> dict[str, dict[str, Value]]:
+        """The policies that have other values in this configuration, and these. A layer changes with the
+        policy that it stands on.
+        """
+        new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
+        found = {policy: values for policy, values in new.items() if values}
+        for policy in available():
+            if hasattr(find(policy), "on") and config.section(policy)["above"] in found:
+                found.setdefault(policy, {})
+        return found
 
     def _made(self, name: str, config: Config, anew: Iterable[str]) -> Mapping[str, Policy]:
         """The policies by name. Those that do not change stay the same objects, with their state."""

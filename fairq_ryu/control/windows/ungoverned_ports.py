@@ -30,7 +30,7 @@ class UngovernedPorts(WindowPart):
         else:
             self._log.warning(
                 "port %s has a queue, but its discipline does not say how many bytes it holds: left alone. "
-                "Set [fairq_ryu] default_buffer to govern it",
+                "Give the port a bfifo",
                 key,
             )
 

@@ -65,7 +65,6 @@ class WindowController:
     ) -> None:
         self._fabric, self._flows = fabric, flows
         self._reporter = reporter or EventReporter(lambda *_, **__: None, lambda _: "")
-        self._default_buffer = int(config.number("fairq_ryu", "default_buffer"))
         self.lease = int(config.number("fairq_ryu", "lease"))
         self.links: dict[int, AgentLink] = {}
         links = self.links
@@ -111,7 +110,7 @@ class WindowController:
         """An agent has connected, and described itself. Rules of an earlier connection are removed; new ones
         come with the next sample of a queue.
         """
-        link = AgentLink(datapath, about, bool(self._default_buffer))
+        link = AgentLink(datapath, about)
         self.links[link.dpid] = link
         link.send(link.clear_rules())
         self.engine.switch_gone(link.dpid)
@@ -347,8 +346,6 @@ class WindowController:
                 self._ungoverned.not_governed(key, record)
                 continue
             sample = queue_depth.sample(record, before)
-            if not sample.limit and record.measured:
-                sample = sample._replace(limit=self._default_buffer)
             self._send(self.engine.sampled(key, sample, now), now)
             self._reporter.incast(key, self.engine.incast(key))
             self._reporter.law_missing(key, self.engine.law_missing(key))

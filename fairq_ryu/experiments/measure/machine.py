@@ -236,7 +236,7 @@ def metadata(
     """
     return {
         **origin(scenario_name, overrides, config_file, config_files),
-        "variants": {each.name: {each.section: dict(each.settings)} for each in variants if each.settings},
+        "variants": {each.name: each.written for each in variants if each.settings},
         "changed": {each.name: found for each in variants if (found := each.baseline.changes)},
         "open_vswitch": _first_line(["ovs-vsctl", "--version"]).split()[-1],
         "datapath": "kernel" if has_kernel_datapath() else "userspace",

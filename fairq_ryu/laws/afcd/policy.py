@@ -24,6 +24,9 @@ from fairq_ryu.policies.queue_policy import (
 from fairq_ryu.queue_law_spec import Variant
 from fairq_ryu.setting import Setting
 
+PAPER_TARGET_US, PAPER_INTERVAL_US = 5_000, 100_000
+"""target_delay and interval of the paper's experiments, which are CoDel's."""
+
 
 @dataclass(frozen=True, slots=True)
 class AfcdParameters:
@@ -68,12 +71,17 @@ class Afcd(QueuePolicy):
         )
 
 
-class AfcdPaper(Afcd):
-    """AFCD as published: the paper's variant of the law in the switch."""
+class AfcdPaper(QueuePolicy):
+    """AFCD as published: the paper's variant of the law in the switch, with the paper's times. It has no
+    settings: ``[afcd] variant = paper`` is the same law with those of AFCD.
+    """
 
     name: ClassVar[str] = "afcd-paper"
-    settings: ClassVar[tuple[Setting, ...]] = delay_settings("afcd-paper")
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[afcd-paper]``."""
-        super().__init__({**parameters, "variant": "paper", "ecn": False})
+        """There are none."""
+        self.parameters = ()
+
+    def spec(self) -> AfcdLaw:
+        """The queue law of every port."""
+        return AfcdLaw(variant=Variant.PAPER, target_us=PAPER_TARGET_US, interval_us=PAPER_INTERVAL_US)

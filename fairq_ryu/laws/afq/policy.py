@@ -34,15 +34,6 @@ class AfqParameters:
     ecn: bool
 
 
-def _target(section: str) -> Setting:
-    """The setting of all variants, as an entry of ``section``."""
-    target = (
-        "Q_t: length of the queue as a fraction of the buffer. Lower it for a shorter queue; raise it where "
-        "flows do not fill the link."
-    )
-    return Setting(section, "queue_target", AfqLaw.usual("target_ppm") / PPM, "", target, 0.01, 1)
-
-
 class Afq(QueuePolicy):
     """Approximate fairness by queue management: flows that have more than the fair share lose packets."""
 
@@ -57,7 +48,16 @@ class Afq(QueuePolicy):
             "or ours: flows that have sent less may have 1.25 fair shares. Set another one to compare them.",
             choices=("paper", "authors", "ours"),
         ),
-        _target("afq"),
+        Setting(
+            "afq",
+            "queue_target",
+            AfqLaw.usual("target_ppm") / PPM,
+            "",
+            "Q_t: length of the queue as a fraction of the buffer. Lower it for a shorter queue; raise it "
+            "where flows do not fill the link.",
+            0.01,
+            1,
+        ),
         ecn("afq"),
     )
 
@@ -75,12 +75,17 @@ class Afq(QueuePolicy):
         )
 
 
-class AfqPaper(Afq):
-    """AFQ as published: the paper's variant of the law in the switch."""
+class AfqPaper(QueuePolicy):
+    """AFQ as published: the paper's variant of the law in the switch. It has no settings:
+    ``[afq] variant = paper`` is the same law with those of AFQ.
+    """
 
     name: ClassVar[str] = "afq-paper"
-    settings: ClassVar[tuple[Setting, ...]] = (_target("afq-paper"),)
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[afq-paper]``."""
-        super().__init__({**parameters, "variant": "paper", "ecn": False})
+        """There are none."""
+        self.parameters = ()
+
+    def spec(self) -> AfqLaw:
+        """The queue law of every port."""
+        return AfqLaw(variant=Variant.PAPER)

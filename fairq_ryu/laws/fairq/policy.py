@@ -17,7 +17,7 @@ from typing import ClassVar
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, typed_parameters
+from fairq_ryu.policies.common_settings import BASE_RTT, TURNS, target_queue, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -38,17 +38,12 @@ class FairQ:
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
         target_queue("fairq", 0.25),
-        base_rtt(
-            "fairq",
-            "Round-trip time with empty queues, as long as no longer one is measured. The pool never "
-            "exceeds the buffer plus this time multiplied by the rate. Set it where round trips are not "
-            "about 1 ms.",
-        ),
-        turns("fairq"),
+        BASE_RTT,
+        TURNS,
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[fairq]``."""
+        """``parameters`` are the settings of section ``[fairq]``, and shared ones."""
         self.parameters = typed_parameters(FairQParameters, parameters)
 
     def switch_law(self, port: PortKey) -> FairQLaw:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from fairq_ryu.laws.fairswitch import FairSwitchLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, typed_parameters
+from fairq_ryu.policies.common_settings import BASE_RTT, TURNS, target_queue, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -48,16 +48,12 @@ class FairSwitch:
             choices=("verilog", "text"),
         ),
         target_queue("fairswitch", 0.25),
-        base_rtt(
-            "fairswitch",
-            "Round-trip time with empty queues; no window exceeds the buffer plus this time multiplied by "
-            "the rate. Set it where round trips are longer.",
-        ),
-        turns("fairswitch"),
+        BASE_RTT,
+        TURNS,
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[fairswitch]``."""
+        """``parameters`` are the settings of section ``[fairswitch]``, and shared ones."""
         self.parameters = typed_parameters(FairSwitchParameters, parameters)
 
     def switch_law(self, port: PortKey) -> FairSwitchLaw:

@@ -17,20 +17,20 @@ from typing import ClassVar
 from fairq_ryu.laws.iqm import IqmLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import initial_window, typed_parameters
+from fairq_ryu.policies.common_settings import INITCWND, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
 
 @dataclass(frozen=True, slots=True)
 class IqmParameters:
-    """``interval`` T_i in s, ``initial_window`` x in segments; ``alpha`` and ``standing`` are fractions of
+    """``interval`` T_i in s, ``initcwnd`` x in segments; ``alpha`` and ``standing`` are fractions of
     the buffer.
     """
 
     interval: float
     alpha: float
-    initial_window: int
+    initcwnd: int
     standing: float
 
 
@@ -60,7 +60,7 @@ class Iqm:
             0,
             1,
         ),
-        initial_window("iqm"),
+        INITCWND,
         Setting(
             "iqm",
             "standing",
@@ -74,7 +74,7 @@ class Iqm:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[iqm]``."""
+        """``parameters`` are the settings of section ``[iqm]``, and shared ones."""
         self.parameters = typed_parameters(IqmParameters, parameters)
 
     def switch_law(self, port: PortKey) -> IqmLaw:
@@ -84,5 +84,5 @@ class Iqm:
             interval_us=round(p.interval * 1e6),
             target_ppm=round(p.standing * 1e6),
             calm_ppm=round(p.alpha * 1e6),
-            first_window=p.initial_window,
+            first_window=p.initcwnd,
         )

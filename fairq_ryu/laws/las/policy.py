@@ -13,7 +13,7 @@ from typing import ClassVar
 from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
-from fairq_ryu.policies.common_settings import base_rtt, target_queue, turns, typed_parameters
+from fairq_ryu.policies.common_settings import BASE_RTT, TURNS, target_queue, typed_parameters
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 from fairq_ryu.setting import Setting
 
@@ -35,11 +35,7 @@ class Las:
     interval: ClassVar[float] = LOOK_INTERVAL
     settings: ClassVar[tuple[Setting, ...]] = (
         target_queue("las", 0.15),
-        base_rtt(
-            "las",
-            "Round-trip time with empty queues, as long as no longer one is measured. Set it where round "
-            "trips are not about 1 ms.",
-        ),
+        BASE_RTT,
         Setting(
             "las",
             "young_bytes",
@@ -49,11 +45,11 @@ class Las:
             0,
             1 << 30,
         ),
-        turns("las"),
+        TURNS,
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[las]``."""
+        """``parameters`` are the settings of section ``[las]``, and shared ones."""
         self.parameters = typed_parameters(LasParameters, parameters)
 
     def switch_law(self, port: PortKey) -> LasLaw:

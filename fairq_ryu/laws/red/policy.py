@@ -12,13 +12,15 @@ from fairq_ryu.policies.common_settings import typed_parameters
 from fairq_ryu.policies.queue_policy import QueuePolicy, ecn, millionths
 from fairq_ryu.setting import Setting
 
+HIGH = 3
+"""max_th in min_th. The authors of RED advise at least twice, and three times later."""
+
 
 @dataclass(frozen=True, slots=True)
 class RedParameters:
-    """``low`` and ``high`` fractions of the buffer."""
+    """``low`` a fraction of the buffer."""
 
     low: float
-    high: float
     max_p: float
     gentle: bool
     ecn: bool
@@ -34,27 +36,18 @@ class Red(QueuePolicy):
             "low",
             RedLaw.usual("min_ppm") / PPM,
             "",
-            "min_th: mean queue from which packets are dropped, of the buffer. Lower it for a shorter "
-            "queue; raise it where flows do not fill the link.",
+            "min_th: mean queue from which packets are dropped, of the buffer; max_th, with the probability "
+            "max_p, is three times as much. Lower it for a shorter queue; raise it where flows do not fill "
+            "the link.",
             0.001,
-            1,
-        ),
-        Setting(
-            "red",
-            "high",
-            RedLaw.usual("max_ppm") / PPM,
-            "",
-            "max_th: mean queue with the probability max_p, of the buffer. Set it with low, to about "
-            "three times as much.",
-            0.001,
-            1,
+            1 / HIGH,
         ),
         Setting(
             "red",
             "max_p",
             RedLaw.usual("max_p_ppm") / PPM,
             "",
-            "Probability at max_th. Raise it where many flows keep the mean queue above high.",
+            "Probability at max_th. Raise it where many flows keep the mean queue above max_th.",
             0.001,
             1,
         ),
@@ -72,8 +65,6 @@ class Red(QueuePolicy):
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[red]``."""
         self.parameters = typed_parameters(RedParameters, parameters)
-        if self.parameters.low >= self.parameters.high:
-            raise ValueError(f"low {self.parameters.low:g} is not below high {self.parameters.high:g}")
 
     def spec(self) -> RedLaw:
         """The queue law of every port."""
@@ -82,6 +73,6 @@ class Red(QueuePolicy):
             ecn=p.ecn,
             abrupt=not p.gentle,
             min_ppm=millionths(p.low),
-            max_ppm=millionths(p.high),
+            max_ppm=millionths(HIGH * p.low),
             max_p_ppm=millionths(p.max_p),
         )

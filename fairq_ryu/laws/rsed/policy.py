@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fairq_ryu.laws.sed.policy import Sed
-from fairq_ryu.laws.sed.settings import deadline_settings
+from fairq_ryu.laws.sed.settings import SETTINGS
 from fairq_ryu.policies.base import Parameters, Recovery
 from fairq_ryu.setting import Setting
 
@@ -28,7 +28,7 @@ class Rsed(Sed):
 
     name: ClassVar[str] = "rsed"
     settings: ClassVar[tuple[Setting, ...]] = (
-        *deadline_settings("rsed"),
+        *SETTINGS,
         Setting(
             "rsed",
             "recovery",
@@ -42,7 +42,7 @@ class Rsed(Sed):
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[rsed]``: SED's, and those of the recovery."""
+        """``parameters`` are SED's, of section ``[sed]``, and that of the recovery, of section ``[rsed]``."""
         super().__init__(parameters)
         mode = parameters["recovery"]
         self.recovery = Recovery(

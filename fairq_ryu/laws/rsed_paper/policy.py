@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from fairq_ryu.laws.rsed_paper.algorithm import ON_PACKET_LOSS
-from fairq_ryu.laws.sed_paper.policy import SedPaper, SedPaperPort, sed_settings
+from fairq_ryu.laws.sed_paper.policy import SedPaper, SedPaperPort
 from fairq_ryu.model import PortKey
-from fairq_ryu.setting import Setting
 
 
 class RsedPaper(SedPaper):
-    """RSED as published."""
+    """RSED as published. Its settings are those of SED as published, in the same section."""
 
     name: ClassVar[str] = "rsed-paper"
-    settings: ClassVar[tuple[Setting, ...]] = sed_settings("rsed-paper")
     recovery = ON_PACKET_LOSS
 
     def port_law(self, port: PortKey) -> SedPaperPort:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.laws.sed.port import SedPort
-from fairq_ryu.laws.sed.settings import INTERVAL, LINGER, NOM, SedParameters, deadline_settings
+from fairq_ryu.laws.sed.settings import INTERVAL, LINGER, NOM, SETTINGS, SedParameters
 from fairq_ryu.model import PortKey
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
@@ -23,12 +23,12 @@ class Sed:
     """The SED policy. ``drops``: the switch sends the segments that the queue drops to the controller."""
 
     name: ClassVar[str] = "sed"
-    settings: ClassVar[tuple[Setting, ...]] = deadline_settings("sed")
+    settings: ClassVar[tuple[Setting, ...]] = SETTINGS
     interval: ClassVar[float] = INTERVAL
     drops = False
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[sed]``."""
+        """``parameters`` are the settings of section ``[sed]``, and shared ones."""
         self.parameters = typed_parameters(SedParameters, parameters)
 
     def switch_law(self, port: PortKey) -> SedLaw:
@@ -39,7 +39,7 @@ class Sed:
             linger_us=round(LINGER * 1e6),
             target_ppm=round(p.threshold * 1e6),
             calm_ppm=round(NOM * p.threshold * 1e6),
-            first_window=p.initial_window,
+            first_window=p.initcwnd,
             limiting_segments=p.base_segments,
         )
 

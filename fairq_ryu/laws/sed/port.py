@@ -232,7 +232,7 @@ class SedPort(PortLaw):
         """
         drain = self.rate or self._expected / INTERVAL
         self._expected = max(0.0, self._expected - drain * (now - self._expected_at))
-        self._expected += self.parameters.initial_window * self.segments.typical()
+        self._expected += self.parameters.initcwnd * self.segments.typical()
         self._expected_at = now
         thresholds = self.thresholds()
         return thresholds is not None and thresholds.cng < self.queue + self._expected

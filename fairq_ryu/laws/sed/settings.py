@@ -1,10 +1,10 @@
-"""The settings of SED, which RSED has as well, and the same as typed parameters of its laws."""
+"""The settings of SED, which are RSED's as well, and the same as typed parameters of its laws."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fairq_ryu.policies.common_settings import initial_window
+from fairq_ryu.policies.common_settings import BASE_RTT, INITCWND
 from fairq_ryu.setting import Setting
 
 INTERVAL = 0.01
@@ -31,60 +31,50 @@ class SedParameters:
     base_segments: int
     margin: float
     missed: str
-    initial_window: int
+    initcwnd: int
 
 
-def deadline_settings(section: str) -> tuple[Setting, ...]:
-    """The settings of SED, as entries of ``section``: RSED has them as well."""
-    return (
-        Setting(
-            section,
-            "threshold",
-            0.25,
-            "",
-            "K: the queue is congested (CNG) from this fraction of the buffer on. Lower it where packets "
-            "are lost in volleys; raise it where flows do not fill the link.",
-            0.01,
-            1,
-        ),
-        Setting(
-            section,
-            "base_rtt",
-            0.001,
-            "s",
-            "Round-trip time with empty queues, used until it is known from handshakes of the port's flows. "
-            "Set it where round trips are not about 1 ms.",
-            0.00001,
-            10,
-        ),
-        Setting(
-            section,
-            "base_segments",
-            1,
-            "segments",
-            "Window of each flow without a deadline. Raise it where flows without a deadline must not fall "
-            "behind.",
-            1,
-            10,
-        ),
-        Setting(
-            section,
-            "margin",
-            0.9,
-            "",
-            "Windows are planned so that a flow ends after this fraction of the time to its deadline (1: at "
-            "the deadline). Lower it where flows are just too late.",
-            0.1,
-            1,
-        ),
-        Setting(
-            section,
-            "missed",
-            "demote",
-            "",
-            "What happens to a flow after its deadline: demote (it is treated as a flow without a deadline) "
-            "or pause (its window is 0). Set pause where late answers are of no use.",
-            choices=("demote", "pause"),
-        ),
-        initial_window(section),
-    )
+SETTINGS = (
+    Setting(
+        "sed",
+        "threshold",
+        0.25,
+        "",
+        "K: the queue is congested (CNG) from this fraction of the buffer on. Lower it where packets "
+        "are lost in volleys; raise it where flows do not fill the link.",
+        0.01,
+        1,
+    ),
+    BASE_RTT,
+    Setting(
+        "sed",
+        "base_segments",
+        1,
+        "segments",
+        "Window of each flow without a deadline. Raise it where flows without a deadline must not fall "
+        "behind.",
+        1,
+        10,
+    ),
+    Setting(
+        "sed",
+        "margin",
+        0.9,
+        "",
+        "Windows are planned so that a flow ends after this fraction of the time to its deadline (1: at "
+        "the deadline). Lower it where flows are just too late.",
+        0.1,
+        1,
+    ),
+    Setting(
+        "sed",
+        "missed",
+        "demote",
+        "",
+        "What happens to a flow after its deadline: demote (it is treated as a flow without a deadline) "
+        "or pause (its window is 0). Set pause where late answers are of no use.",
+        choices=("demote", "pause"),
+    ),
+    INITCWND,
+)
+"""The settings of SED. RSED has them as well, in the same section."""

@@ -113,11 +113,14 @@ class SedPaperPort(PortLaw):
         return WindowPlan(flows=windows | dict.fromkeys(self.algorithm.dropped, 0))
 
 
-def sed_settings(section: str) -> tuple[Setting, ...]:
-    """The settings of SED as entries of ``section``: RSED has them as well."""
-    return (
+class SedPaper:
+    """SED as published."""
+
+    name: ClassVar[str] = "sed-paper"
+    interval: ClassVar[float] = INTERVAL
+    settings: ClassVar[tuple[Setting, ...]] = (
         Setting(
-            section,
+            "sed-paper",
             "threshold",
             0.3,
             "",
@@ -127,7 +130,7 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
             1,
         ),
         Setting(
-            section,
+            "sed-paper",
             "rtt",
             0.001,
             "s",
@@ -137,14 +140,6 @@ def sed_settings(section: str) -> tuple[Setting, ...]:
             10,
         ),
     )
-
-
-class SedPaper:
-    """SED as published."""
-
-    name: ClassVar[str] = "sed-paper"
-    interval: ClassVar[float] = INTERVAL
-    settings: ClassVar[tuple[Setting, ...]] = sed_settings("sed-paper")
 
     def __init__(self, parameters: Parameters) -> None:
         """``parameters`` are the settings of section ``[sed-paper]``."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 from fairq_ryu.laws.sfb import SfbLaw
 from fairq_ryu.policies.base import Parameters
 from fairq_ryu.policies.common_settings import typed_parameters
-from fairq_ryu.policies.queue_policy import QueuePolicy, ecn
+from fairq_ryu.policies.queue_policy import QueuePolicy
 from fairq_ryu.setting import Setting
 
 
@@ -17,7 +17,6 @@ class SfbParameters:
     """``bin_packets`` in packets."""
 
     bin_packets: int
-    ecn: bool
 
 
 class Sfb(QueuePolicy):
@@ -35,7 +34,6 @@ class Sfb(QueuePolicy):
             1,
             8000,
         ),
-        ecn("sfb", True),
     )
 
     def __init__(self, parameters: Parameters) -> None:
@@ -43,6 +41,6 @@ class Sfb(QueuePolicy):
         self.parameters = typed_parameters(SfbParameters, parameters)
 
     def spec(self) -> SfbLaw:
-        """The queue law of every port."""
-        p = self.parameters
-        return SfbLaw(ecn=p.ecn, bin_packets=p.bin_packets, bin_most=p.bin_packets + p.bin_packets // 4)
+        """The queue law of every port. It marks packets that are ECN-capable, as Linux's always does."""
+        packets = self.parameters.bin_packets
+        return SfbLaw(ecn=1, bin_packets=packets, bin_most=packets + packets // 4)

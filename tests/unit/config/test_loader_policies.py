@@ -9,7 +9,7 @@ import pytest
 from fairq_ryu.cli import main
 from fairq_ryu.config import loader
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import sections
+from fairq_ryu.config.schema import sections, settings_of
 from fairq_ryu.errors import UserError
 from fairq_ryu.laws.fairq.policy import FairQ
 from fairq_ryu.model import Announcement, FlowKey, PortMode, Service
@@ -191,6 +191,8 @@ def test_a_later_file_s_service_replaces_the_earlier_one(write):
         ("[fairq-paper]\ninterval = 1\n", "[fairq-paper] interval = 1 s is too long"),
         ("[sed]\nrecovery = both\n", "[sed] has no setting recovery"),
         ("[sed]\nmissed = reset\n", "'reset' is none of demote, pause"),
+        ("[rsed]\nmargin = 1\n", "[rsed] has no setting margin. Remedy: set it in section [sed], for all"),
+        ("[rsed-paper]\nrtt = 1\n", "rsed-paper has no settings of its own. Remedy: they are in [sed-paper]"),
         ("[rsed]\nrecovery = all\n", "'all' is none of dupack, reinject, both, none"),
         ("[fairq] junk\n", "line 1 is before the first [section]"),
     ],
@@ -206,11 +208,13 @@ def test_an_error_is_one_line(write, text, words, capsys):
     assert words in capsys.readouterr().err
 
 
-def test_rsed_has_all_of_sed():
-    sed, rsed = sections()["sed"], sections()["rsed"]
-    assert set(rsed) - set(sed) == {"recovery"}
-    for name, setting in sed.items():
-        assert (setting.default, setting.help) == (rsed[name].default, rsed[name].help)
+def test_rsed_has_the_settings_of_sed_in_its_section(write):
+    assert sections()["rsed"].keys() == settings_of("rsed").keys() - settings_of("sed").keys() == {"recovery"}
+    config = loader.load([write("[sed]\nthreshold = 0.4\n[rsed]\nrecovery = none\n")])
+    assert config.section("rsed") == {**config.section("sed"), "recovery": "none"}
+    assert config.section("rsed")["threshold"] == 0.4
+    assert settings_of("rsed-paper") == settings_of("sed-paper") and "rsed-paper" not in sections()
+    assert loader.load([write("[sed-paper]\nrtt = 0.2\n")]).section("rsed-paper")["rtt"] == 0.2
 
 
 # The choice of policies

@@ -11,16 +11,17 @@ import pytest
 from fairq_ryu.cluster.settings import SETTINGS as CLUSTER_SETTINGS
 from fairq_ryu.config import loader, schema
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import AGENT_SETTINGS, CONTROLLER_SETTINGS, sections
+from fairq_ryu.config.schema import AGENT_SETTINGS, CONTROLLER_SETTINGS, sections, settings_of
 from fairq_ryu.errors import UserError
 from fairq_ryu.laws.fairq.policy import FairQ, FairQParameters
-from fairq_ryu.policies.base import find, own
+from fairq_ryu.policies.base import own
+from fairq_ryu.policies.common_settings import SHARED
 from fairq_ryu.setting import Setting
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = [
     *CONTROLLER_SETTINGS,
-    *(setting for name in own() for setting in getattr(find(name), "settings", ())),
+    *(setting for name in own() for setting in schema.declared(name).values()),
     *CLUSTER_SETTINGS,
     *AGENT_SETTINGS,
 ]
@@ -117,11 +118,13 @@ def test_without_files_all_are_defaults():
 
 
 def test_a_file_and_one_after_it(write):
-    first = write("[fairq]\nalpha = 0.5\nbase_rtt: 0.02\n# a comment\n; another\n[agent]\nflows=100\n")
+    first = write(
+        "[fairq]\nalpha = 0.5\n# a comment\n; another\n[fairq_ryu]\nturns: on\n[agent]\nflows=100\n"
+    )
     second = write("[fairq]\nalpha = 0.1\n", "second.conf")
     settings = loader.load([first, str(second)])
     assert settings.section("fairq")["alpha"] == 0.1
-    assert settings.value("fairq", "base_rtt") == 0.02
+    assert settings.value("fairq_ryu", "turns") == "on"
     assert settings.number("agent", "flows") == 100.0
     assert settings.value("agent", "ports") == 1024
 
@@ -137,7 +140,11 @@ def test_sections_of_other_programs_are_ignored(write):
     [
         ("[fairq]\nalhpa = 1\n", "[fairq] has no setting alhpa. Remedy: did you mean alpha?"),
         ("[fairq]\nAlpha = 1\n", "has no setting Alpha. Remedy: did you mean alpha?"),
-        ("[fairq]\nxyz = 1\n", "has no setting xyz. Remedy: known are alpha, base_rtt"),
+        ("[fairswitch]\nxyz = 1\n", "has no setting xyz. Remedy: known are law, alpha"),
+        (
+            "[sed]\nbase_rtt = 1\n",
+            "[sed] has no setting base_rtt. Remedy: set it in section [fairq_ryu], for",
+        ),
         ("[fair_q]\nalpha = 1\n", "unknown section [fair_q]. Remedy: did you mean [fairq]?"),
         ("[agents]\n", "did you mean [agent]?"),
         ("[FAIRQ]\nalpha = 1\n", "unknown section [FAIRQ]. Remedy: did you mean [fairq]?"),
@@ -203,8 +210,8 @@ class Asked(dict):
 def test_fairq_uses_all_its_settings_and_no_others():
     values = Asked(Config().section("fairq"))
     policy = FairQ(values)
-    assert values.keys_asked == set(sections()["fairq"])
-    assert {f.name for f in dataclasses.fields(FairQParameters)} == set(sections()["fairq"])
+    assert values.keys_asked == set(settings_of("fairq"))
+    assert {f.name for f in dataclasses.fields(FairQParameters)} == set(settings_of("fairq"))
     assert dataclasses.asdict(policy.parameters) == Config().section("fairq")
     changed = {"alpha": 0.75, "base_rtt": 0.25, "turns": "on"}
     assert dataclasses.asdict(FairQ(changed).parameters) == changed
@@ -221,7 +228,19 @@ def test_every_setting_is_used_and_no_other_is_asked_for(section, where):
     files.append(ROOT / "fairq_ryu/config/loader.py")  # the loader reads the policy's name and the lease
     text = "".join(path.read_text() for path in files)
     asked = set(re.findall(rf'(?:number|value)\(\s*"{section}",\s*"(\w+)"', text))
-    assert asked == set(sections()[section])
+    # Policies use those that they share.
+    assert asked == {each.name for each in sections()[section].values() if each not in SHARED}
+
+
+def test_a_shared_setting_is_the_same_for_all_policies(write):
+    config = loader.load([write("[fairq_ryu]\nbase_rtt = 0.02\n")])
+    users = [name for name in own() if "base_rtt" in settings_of(name)]
+    assert {"fairq", "fairswitch", "las", "sed", "afcd", "codel"} <= set(users)
+    for name in users:
+        assert "base_rtt" not in schema.declared(name)
+        assert config.section(name)["base_rtt"] == 0.02
+        assert config.changed(name, {"base_rtt": 0.03}).value("fairq_ryu", "base_rtt") == 0.03
+    assert "base_rtt" not in config.as_dict()["fairq"]
 
 
 @pytest.mark.parametrize("way", ["windows", "normal"])

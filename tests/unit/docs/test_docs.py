@@ -116,7 +116,7 @@ def test_every_policy_has_its_page() -> None:
             (page,) = (
                 path
                 for path in ("docs/policies/peers.md", "docs/policies/afq.md", "docs/policies/afcd.md")
-                if f"table settings {policy}:" in read(path)
+                if f"{base.app_of(policy)}`" in read(path)
             )
         assert f"{base.app_of(policy)}`" in read(page)
         assert f"({page})" in read("README.md")

@@ -28,4 +28,4 @@ def test_the_page_has_the_code_s_numbers():
     assert f"a frame `state` every {streams.INTERVAL:g} s" in text
     assert f"a comment is sent every {streams.HEARTBEAT:g} s" in text
     assert f"more than {streams._MAX_FRAMES} frames or {streams.MAX_BYTES >> 20} MiB behind" in text
-    assert f"At most {streams.DEFAULT_MAX_STREAMS} streams can be open" in text
+    assert f"At most {streams.MAX_STREAMS} streams can be open" in text

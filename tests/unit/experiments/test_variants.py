@@ -67,7 +67,7 @@ def test_all_faults_are_told_and_name_what_exists():
         ("fairq[alpha=0.5,alpha=0.6]", "alpha is set twice"),
         ("fairq[zzzzzz=1]", "[fairq] has no setting zzzzzz. Remedy: known are alpha,"),
         ("fairq-paper[interval=0.9]", "is too long for [fairq_ryu] lease"),
-        ("red[low=0.9,high=0.5]", "low 0.9 is not below high 0.5"),
+        ("red[low=0.9]", "[red] low: 0.9 is more than 0.333333"),
     ],
 )
 def test_a_wrong_variant_is_refused(name, words):
@@ -93,12 +93,15 @@ def test_settings_must_fit_the_configuration_of_the_run(tmp_path):
 
 def test_controller_and_agents_get_the_settings_last(tmp_path):
     given = tmp_path / "given.conf"
-    given.write_text("[fairq]\nalpha = 0.3\nbase_rtt = 0.002\n")
+    given.write_text("[fairq_ryu]\nbase_rtt = 0.002\n[fairq]\nalpha = 0.3\n")
     (own,) = read("fairq[alpha=0.5]", config_file=given)
     files = config_files(scenario.load("incast"), tmp_path / "logs", given, own)
     config = loader.load(files)
-    assert (config.value("fairq", "alpha"), config.value("fairq", "base_rtt")) == (0.5, 0.002)
+    assert (config.value("fairq", "alpha"), config.value("fairq_ryu", "base_rtt")) == (0.5, 0.002)
     assert config.value("fairq_ryu", "way") == "paths"
+    (own,) = read("fairq[base_rtt=0.1,alpha=0.4]", config_file=given)
+    config = loader.load(config_files(scenario.load("incast"), tmp_path / "logs", given, own))
+    assert (config.value("fairq", "alpha"), config.value("fairq_ryu", "base_rtt")) == (0.4, 0.1)
     (red,) = read("red[gentle=no]")
     assert (
         loader.load(config_files(scenario.load("incast"), tmp_path, None, red)).value("red", "gentle")
@@ -107,11 +110,12 @@ def test_controller_and_agents_get_the_settings_last(tmp_path):
 
 
 def test_its_settings_are_recorded(tmp_path):
-    own = read("fairq", "fairq[alpha=0.5]", "kernel-red[gentle=no]")
+    own = read("fairq", "fairq[alpha=0.5]", "kernel-red[gentle=no]", "las[base_rtt=0.1]")
     found = machine.metadata("incast", {}, own, None, [])
     assert found["variants"] == {
         "fairq[alpha=0.5]": {"fairq": {"alpha": 0.5}},
         "kernel-red[gentle=no]": {"red": {"gentle": False}},
+        "las[base_rtt=0.1]": {"fairq_ryu": {"base_rtt": 0.1}},
     }
     assert found["settings"]["fairq"]["alpha"] == 0.25 and found["changed"] == {}
 

@@ -36,8 +36,8 @@ def test_which_policies_use_announcements(name, uses):
 
 @pytest.mark.parametrize("name", ["fairq", "fairswitch", "las"])
 def test_deadlines_are_used_where_new_connections_take_turns(name):
-    assert takes_announcements(make(name, Config({(name, "turns"): "on"})))
-    assert not takes_announcements(make(name, Config({(name, "turns"): "off"})))
+    assert takes_announcements(make(name, Config({("fairq_ryu", "turns"): "on"})))
+    assert not takes_announcements(make(name, Config({("fairq_ryu", "turns"): "off"})))
 
 
 class Foreign:

@@ -12,7 +12,7 @@ from fairq_ryu.laws.iqm.policy import Iqm
 from fairq_ryu.laws.las.policy import Las
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.model import PortKey
-from fairq_ryu.policies.common_settings import initial_window, turns, typed_parameters
+from fairq_ryu.policies.common_settings import INITCWND, TURNS, typed_parameters
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def test_a_missing_setting_is_an_error():
 
 @pytest.mark.parametrize("policy", [FairQ, FairSwitch, Las])
 def test_new_connections_take_turns_only_on_request(policy):
-    assert turns(policy.name) in policy.settings
+    assert TURNS in policy.settings
     values = {each.name: each.default for each in policy.settings}
     assert not policy(values).switch_law(PortKey(1, 1)).turns
     values["turns"] = "on"
@@ -45,4 +45,4 @@ def test_new_connections_take_turns_only_on_request(policy):
 
 def test_policies_that_share_a_setting_declare_the_same_one():
     for policy in (Iqm, Sed):
-        assert initial_window(policy.name) in policy.settings
+        assert INITCWND in policy.settings

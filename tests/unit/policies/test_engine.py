@@ -328,8 +328,8 @@ def test_every_policy_of_the_package_is_installed():
             if inspect.isclass(each) and each.__module__ == module.name and "name" in vars(each):
                 found[each.name] = f"{module.name}:{each.__name__}"
     assert {entry.name: entry.value for entry in base.installed() if entry.name in base.own()} == found
-    # RSED extends SED, those of queue laws extend a class of theirs, and two of them one of these.
-    later = ["rsed", "rsed-paper", "afcd", "afq", "codel", "mark", "red", "sfb", "afcd-paper", "afq-paper"]
+    # RSED extends SED, and those of queue laws extend a class of theirs.
+    later = ["rsed", "rsed-paper", "afcd", "afcd-paper", "afq", "afq-paper", "codel", "mark", "red", "sfb"]
     assert base.own() == [*sorted(set(found) - set(later)), *later]
 
 

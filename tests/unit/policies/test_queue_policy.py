@@ -6,7 +6,6 @@ import pytest
 
 from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import sections
-from fairq_ryu.errors import UserError
 from fairq_ryu.law_spec import FRAME
 from fairq_ryu.laws.afcd import AfcdLaw
 from fairq_ryu.laws.afq import AfqLaw
@@ -23,7 +22,7 @@ NAMES = [law.name for law in queue_laws().values()]
 
 
 def spec(name: str, **settings: object) -> QueueLawSpec:
-    made = queue_law(make(name, Config({(name, key): value for key, value in settings.items()})), PORT)
+    made = queue_law(make(name, Config().changed(name, settings)), PORT)
     assert made is not None
     return made
 
@@ -46,8 +45,8 @@ def test_settings_reach_the_law() -> None:
     afcd = spec("afcd", variant="paper", delay_target=0.005, base_rtt=0.12)
     assert (afcd.variant, afcd.target_us, afcd.interval_us) == (Variant.PAPER, 5000, 0)
     assert afcd.base_rtt_us == 120_000
-    red = spec("red", low=0.1, high=0.5, max_p=0.02)
-    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 500_000, 20_000, 9)
+    red = spec("red", low=0.1, max_p=0.02)
+    assert (red.min_ppm, red.max_ppm, red.max_p_ppm, red.weight_shift) == (100_000, 300_000, 20_000, 9)
     assert (red.ecn, red.by_bytes, red.abrupt, spec("red", gentle=False).abrupt) == (0, 0, 0, 1)
     assert spec("codel", delay_target=0.005).target_us == 5000
     assert spec("sfb") == SfbLaw(ecn=1, bin_packets=20, bin_most=25)
@@ -55,17 +54,32 @@ def test_settings_reach_the_law() -> None:
     assert spec("mark", threshold=65).mark_bytes == 65 * FRAME
 
 
-def test_contradictions_are_refused() -> None:
-    with pytest.raises(UserError, match=r"low 0\.5 is not below high 0\.25"):
-        spec("red", low=0.5)
+def test_the_thresholds_of_red_are_within_the_buffer() -> None:
+    for low in (sections()["red"]["low"].minimum, sections()["red"]["low"].maximum):
+        assert spec("red", low=low).wrong() is None
+    with pytest.raises(ValueError, match=r"0\.34 is more than 0\.333"):
+        sections()["red"]["low"].parse("0.34")
 
 
 @pytest.mark.parametrize("name", ["afq", "afcd"])
 def test_the_policies_as_published_are_the_paper_s_variant_of_the_same_law(name: str) -> None:
-    assert spec(f"{name}-paper") == spec(name, variant="paper")
-    settings = sections()
-    assert settings[f"{name}-paper"].keys() == settings[name].keys() - {"variant", "ecn"}
+    published = spec(f"{name}-paper")
+    assert (published.shown_variant, published.ecn) == (Variant.PAPER, 0)
+    assert f"{name}-paper" not in sections(), "what can be set is set at the variant"
     assert not same(make(name, Config()), make(f"{name}-paper", Config()))
+    assert same(make(f"{name}-paper", Config()), make(f"{name}-paper", Config()))
+
+
+def test_afq_as_published_differs_from_ours_by_the_variant_alone() -> None:
+    assert spec("afq-paper") == spec("afq", variant="paper")
+
+
+def test_afcd_as_published_has_the_times_of_the_paper_at_every_port() -> None:
+    published = spec("afcd-paper")
+    # "target_delay is set to 5ms and interval is set to 100ms"
+    for limit, rate in ((125_000, 25_000_000), (6_250, 1_250_000)):
+        assert published.delay_times(limit, rate) == (5_000, 100_000)
+    assert spec("afcd", variant="paper").delay_times(125_000, 25_000_000) == (600, 12_000)
 
 
 # What is worked out from the port

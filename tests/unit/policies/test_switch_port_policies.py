@@ -9,7 +9,7 @@ import pytest
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import sections
+from fairq_ryu.config.schema import settings_of
 from fairq_ryu.far_queue import FAR
 from fairq_ryu.law_spec import LawSpec
 from fairq_ryu.laws.fairq import FairQLaw
@@ -26,7 +26,7 @@ NAMES = ["fairq", "fairswitch", "iqm", "las", "acdc"]
 
 
 def asked(name: str, **settings: object) -> LawSpec:
-    policy = make(name, Config({(name, each): value for each, value in settings.items()}))
+    policy = make(name, Config().changed(name, settings))
     spec = base.switch_law(policy, PORT)
     assert spec is not None and spec.wrong() is None
     return spec
@@ -44,7 +44,7 @@ def test_the_parameters_are_the_settings(name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("end", ["minimum", "maximum"])
 def test_an_agent_accepts_the_bounds_of_every_setting(name, end):
-    for setting in sections()[name].values():
+    for setting in settings_of(name).values():
         bound = getattr(setting, end)
         if bound is not None:
             asked(name, **{setting.name: type(setting.default)(bound)})
@@ -57,7 +57,7 @@ def test_settings_reach_the_law():
     assert asked("fairq", alpha=0.5, base_rtt=0.01) == FairQLaw(base_rtt_us=10_000, target_ppm=500_000)
     assert asked("las", young_bytes=5, base_rtt=0.02).base_rtt_us == 20_000
     assert asked("fairswitch", turns="on").turns
-    assert asked("iqm", interval=0.002, alpha=0.1, initial_window=4, standing=0.6) == IqmLaw(
+    assert asked("iqm", interval=0.002, alpha=0.1, initcwnd=4, standing=0.6) == IqmLaw(
         interval_us=2000,
         target_ppm=600_000,
         calm_ppm=100_000,

@@ -34,7 +34,7 @@ STREAMS = 4
 @pytest.fixture(scope="module")
 def process() -> Iterator[subprocess.Popen[str]]:
     made = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "tests.support.restsite", "0", f"rest_streams={STREAMS}"],
+        [sys.executable, "-W", "ignore", "-m", "tests.support.restsite", "0", f"streams={STREAMS}"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -403,7 +403,7 @@ def test_the_number_of_streams_is_limited(address, read):
     refused = read("/v1/live")
     assert refused.status == 429
     document = json.loads(refused.answer.read())
-    assert "rest_streams" in document["detail"] and refused.answer.headers["Retry-After"]
+    assert f"{STREAMS} streams" in document["detail"] and refused.answer.headers["Retry-After"]
     assert described(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
     readers[0].close()
     settle_one = time.monotonic() + 5

@@ -47,9 +47,7 @@ def test_a_single_port_with_a_queue_is_polled_alone_and_sometimes_all_ports():
     assert asked(agent, 10.3) == ofp.OFPP_ANY
 
 
-@pytest.mark.parametrize(
-    "agent", [agent_link(), agent_link(1000, 1000), agent_link(0, 1000, govern_all=True)]
-)
+@pytest.mark.parametrize("agent", [agent_link(), agent_link(1000, 1000)])
 def test_otherwise_all_ports_are_polled(agent):
     assert {asked(agent, at / 100) for at in range(100, 150)} == {ofp.OFPP_ANY}
 

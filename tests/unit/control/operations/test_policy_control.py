@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.config.schema import sections
+from fairq_ryu.config.schema import settings_of
 from fairq_ryu.control.operations import policy_control
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.errors import UserError
@@ -42,7 +42,7 @@ def site() -> RestSite:
 def test_the_policy_and_its_parameters_are_shown(policy):
     answer = RestSite(policy).ask("/v1/policy").json
     assert (answer["policy"], answer["available"]) == (policy, available())
-    settings = sections().get(policy, {})
+    settings = settings_of(policy)
     assert [row["name"] for row in answer["parameters"]] == list(settings)
     for row in answer["parameters"]:
         setting = settings[row["name"]]
@@ -71,9 +71,9 @@ def test_a_parameter_is_changed(site):
 
 
 def test_a_whole_number_may_be_written_with_a_point(site):
-    wanted = {"policy": "iqm", "parameters": {"initial_window": 4.0}}
+    wanted = {"policy": "iqm", "parameters": {"initcwnd": 4.0}}
     assert change(site, wanted).status_code == 200
-    assert repr(value(site, "initial_window")) == "4"
+    assert repr(value(site, "initcwnd")) == "4"
 
 
 def test_a_change_is_reported_once_and_only_if_it_changes_something(site, caplog):
@@ -143,9 +143,9 @@ REFUSED: list[tuple[Any, int, str]] = [
     (b'{"parameters": {"alpha": 1e999}}', 422, "inf is more than 1"),
     (b'{"parameters": {"alpha": NaN}}', 400, "NaN is not a number"),
     (
-        {"policy": "iqm", "parameters": {"initial_window": 2.5}},
+        {"policy": "iqm", "parameters": {"initcwnd": 2.5}},
         422,
-        "initial_window: 2.5 is not a whole number",
+        "initcwnd: 2.5 is not a whole number",
     ),
     ({"policy": "fairq-paper", "parameters": {"slow_start": 1}}, 422, "slow_start: 1 is not yes or no"),
     (
@@ -189,6 +189,18 @@ def test_a_policy_that_cannot_be_made_changes_nothing(site, monkeypatch):
     assert site.ask("/v1/policy").json == before
 
 
+def test_a_shared_setting_changes_for_every_policy(site):
+    site.config._ports = (("role:link", "tenants"),)
+    for wanted in {"alpha": 0.5}, {"base_rtt": 0.005}:
+        assert change(site, {"parameters": wanted}).status_code == 200
+        site.sample()
+    assert {policy.name for policy in site.windows.engine.choice.policies} == {"fairq", "tenants"}
+    laws = {view.plan.rule.law.base_rtt_us for view in site.windows.engine.view().values() if view.plan}
+    assert laws == {5000}
+    change(site, {"policy": "las"})
+    assert value(site, "base_rtt") == 0.005
+
+
 def test_ports_of_their_own_policy_stay():
     site = RestSite()
     site.config._ports = (("role:link", "fixed"),)
@@ -208,7 +220,7 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=4,
 )
-NAMES = st.sampled_from([name for section in ("fairq", "sed") for name in sections()[section]])
+NAMES = st.sampled_from([name for section in ("fairq", "sed") for name in settings_of(section)])
 
 
 @given(

@@ -109,7 +109,7 @@ def test_installed_rules_of_a_disconnected_agent_are_counted_as_cut():
 
 
 def test_a_round_trip_is_from_the_request_to_its_reply_and_timeouts_are_counted():
-    link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), Description("s5"), False)
+    link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), Description("s5"))
     link.request_queues(10.0)
     link.request_queues(10.5)  # no request is sent: the reply may still arrive
     link.queue_reply_complete(10.6)
@@ -122,7 +122,7 @@ def test_a_round_trip_is_from_the_request_to_its_reply_and_timeouts_are_counted(
 
 
 def test_a_reading_returns_the_previous_one_and_its_peak_is_kept_for_a_while():
-    link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), Description("s5"), False)
+    link = AgentLink(FakeSwitch(oxm.agent_dpid(5)), Description("s5"))
     first, second = (QueueDepth(2, 0, 10, peak, 1000, 0, 0, 0, 0) for peak in (900, 20))
     assert link.replace_reading(first, 1.0) is None
     assert link.replace_reading(second, 1.002) is first

@@ -36,7 +36,7 @@ class Rack:
             self.connect(dpid)
 
     def connect(self, dpid: int, bridge: str = "", active: int = 0) -> None:
-        link = AgentLink(FakeSwitch(oxm.agent_dpid(dpid)), Description(bridge or f"br{dpid}"), False)
+        link = AgentLink(FakeSwitch(oxm.agent_dpid(dpid)), Description(bridge or f"br{dpid}"))
         link.ports[1].name, link.ports[FAR | 1].name = "eth0", "eth0@far"
         self.links[dpid] = link
         self.flows(dpid, active)

@@ -193,14 +193,11 @@ def test_parameters_that_no_agent_accepts_are_not_sent(lines):
     assert "base_rtt_us" in net.shown(B)[1]
 
 
-@pytest.mark.parametrize("known", ["neither", "size", "default_buffer"])
+@pytest.mark.parametrize("known", ["neither", "size"])
 def test_a_queue_that_the_switch_does_not_know(lines, known):
-    """The law needs its size and its rate: a size that a setting gives is not enough."""
+    """The law needs its size and its rate."""
     net = Network()
     net.data.limits[B.port] = QueueLimits("", LIMIT if known == "size" else 0, 0)
-    if known == "default_buffer":
-        net.windows._default_buffer = 50_000
-        net.site.link.govern_all = True
     for _ in range(3):
         net.read(B, limit=LIMIT if known == "size" else 0, rate=0)
     if known == "neither":
@@ -212,11 +209,9 @@ def test_a_queue_that_the_switch_does_not_know(lines, known):
 
 @pytest.mark.parametrize("before", [False, True])
 def test_a_queue_that_cannot_be_measured_has_no_windows(lines, before):
-    """``default_buffer`` does not help, because what is read as backlog is not that of one queue."""
+    """What is read as backlog is not that of one queue."""
     net = Network(policy("fairq-paper"))
     net.site.open(now=net.now)
-    net.windows._default_buffer = 50_000
-    net.site.link.govern_all = True
     if before:
         net.read(B)
         assert net.rule(B) is WindowKind.WINDOW

@@ -82,7 +82,7 @@ def test_long_round_trips_are_told_to_the_laws():
     assert len(far) == 3
     for each in far:
         rtt_ms = scenario.load(each.scenario, each.set).rtt_ms
-        assert each.config == f"[fairq]\nbase_rtt = {rtt_ms / 1000}\n"
+        assert each.config == f"[fairq_ryu]\nbase_rtt = {rtt_ms / 1000}\n"
 
 
 def _path(experiment):

@@ -113,7 +113,7 @@ def test_every_policy_is_run_as_often_as_planned(bench, tmp_path, capsys):
 
 
 def test_an_experiment_may_have_a_configuration_of_its_own(bench, tmp_path, monkeypatch):
-    far = experiment("A", config="[fairq]\nbase_rtt = 0.1\n")
+    far = experiment("A", config="[fairq_ryu]\nbase_rtt = 0.1\n")
     monkeypatch.setattr(plan, "load", lambda _quick=False: (Paper("P", "by P", (far, B)),))
     assert series.main(tmp_path) == 0
     assert bench.configs == {"A": far.config, "B": None}

@@ -13,7 +13,7 @@ from fairq_ryu.laws.sed import SedLaw
 from fairq_ryu.laws.sed.allocation import base_window
 from fairq_ryu.laws.sed.policy import Sed
 from fairq_ryu.laws.sed.port import SedPort
-from fairq_ryu.laws.sed.settings import deadline_settings
+from fairq_ryu.laws.sed.settings import SETTINGS
 from fairq_ryu.model import Congestion, FlowKey, FlowProgress, PortKey, QueueSample
 from fairq_ryu.policies import base
 from tests.support.fakes import info
@@ -39,7 +39,7 @@ def test_the_law_has_the_settings_of_sed():
         first_window=10,
         limiting_segments=1,
     )
-    changed = {"base_segments": 3, "initial_window": 4, "threshold": 0.5}
+    changed = {"base_segments": 3, "initcwnd": 4, "threshold": 0.5}
     spec = Sed(Config().section("sed") | changed).switch_law(PORT)
     assert (spec.limiting_segments, spec.first_window) == (3, 4)
     assert (spec.target_ppm, spec.calm_ppm) == (500_000, 100_000)
@@ -53,7 +53,7 @@ def test_the_controller_has_the_windows_of_single_flows(policy, drops):
 
 @pytest.mark.parametrize("end", ["minimum", "maximum"])
 def test_an_agent_accepts_the_bounds_of_every_setting(end):
-    for setting in deadline_settings("sed"):
+    for setting in SETTINGS:
         bound = getattr(setting, end)
         if bound is not None and not setting.choices:
             spec = Sed(Config().section("sed") | {setting.name: bound}).switch_law(PORT)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import sections
+from fairq_ryu.config.schema import settings_of
 from fairq_ryu.laws.rsed.policy import Rsed
 from fairq_ryu.laws.sed import port as sed_port
 from fairq_ryu.laws.sed.policy import Sed
@@ -71,7 +71,7 @@ def test_the_parameters_are_the_settings():
     policy = Sed(Config().section("sed"))
     assert dataclasses.asdict(policy.parameters) == Config().section("sed")
     assert policy.parameters == SedParameters(0.25, 0.001, 1, 0.9, "demote", 10)
-    assert {field.name for field in dataclasses.fields(SedParameters)} == set(sections()["sed"])
+    assert {field.name for field in dataclasses.fields(SedParameters)} == set(settings_of("sed"))
     assert base.find("sed") is Sed
     assert base.recovery_of(policy) is None
     assert policy.interval == 0.01
@@ -82,7 +82,7 @@ def test_the_parameters_are_the_settings():
     [("dupack", True, False), ("reinject", False, True), ("both", True, True), ("none", False, False)],
 )
 def test_rsed_is_sed_and_recovery(mode, dupack, reinject):
-    values = {("rsed", "recovery"): mode, ("rsed", "threshold"): 0.5}
+    values = {("rsed", "recovery"): mode, ("sed", "threshold"): 0.5}
     policy = Rsed(Config(values).section("rsed"))
     assert policy.recovery == base.recovery_of(policy) == Recovery(dupack, reinject, 1 << 20, 1.0)
     assert policy.parameters == parameters(Sed, threshold=0.5)
@@ -356,7 +356,7 @@ def test_flows_that_send_nothing_take_no_share():
 
 def test_half_open_connections_get_no_share():
     """Neither a share nor, under a service's deadline, a need."""
-    law = port(initial_window=1)
+    law = port(initcwnd=1)
     start(law, ENDLESS)
     law.progressed(moving(ENDLESS), 0.0)
     start(law, *FLOWS[1:30], now=0.1)

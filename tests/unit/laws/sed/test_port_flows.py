@@ -17,7 +17,7 @@ SIZES, DEADLINES = (8, 12, 30, 50, 64), (0.3, 0.8, 1.0, 3.0, 5.0)
 
 
 def sed(**settings) -> Sed:
-    return Sed(Config({("sed", name): value for name, value in settings.items()}).section("sed"))
+    return Sed(Config().changed("sed", settings).section("sed"))
 
 
 def bottleneck(policy, rate: int = GIGABIT, buffer: int = 150_000, rtt: float = 0.0002) -> Bottleneck:

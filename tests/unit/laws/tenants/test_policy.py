@@ -23,7 +23,7 @@ def made(**values):
 
 
 def test_the_law_is_that_of_the_policy_below_with_its_settings():
-    assert made(fairq__alpha=0.1, fairq__turns="on").switch_law(PORT) == FairQLaw(
+    assert made(fairq__alpha=0.1, fairq_ryu__turns="on").switch_law(PORT) == FairQLaw(
         target_ppm=100_000, turns=True, tenants=1
     )
     law = made(tenants__above="las", las__young_bytes=5000).switch_law(PORT)
