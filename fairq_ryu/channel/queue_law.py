@@ -10,21 +10,19 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from fairq_ryu.channel import framing, quoted_law
+from fairq_ryu.channel import framing, quoted_law, window_law
 from fairq_ryu.channel.dispatch import Incoming
 from fairq_ryu.channel.flowmod import QUEUE_TABLE_ID
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.quoted_law import ALL_LAWS
+from fairq_ryu.channel.window_law import REQUEST_SIZE as REQUEST_SIZE  # a request is the same for both
 from fairq_ryu.channel.window_law import (
-    ERROR_LAW_EXISTS,
-    ERROR_LAW_UNKNOWN,
-    ERRORS,
     LawCommand,
+    RefusedLaw,
     encode_request,
     encode_set,
     split_set,
 )
-from fairq_ryu.channel.window_law import REQUEST_SIZE as REQUEST_SIZE  # a request is the same for both
 from fairq_ryu.channel.window_law import decode_request as decode_request
 from fairq_ryu.laws.registry import queue_laws
 from fairq_ryu.queue_law_spec import QueueLawSpec
@@ -34,7 +32,12 @@ EXP_TYPE_QUEUE_LAW_STATES = 18
 
 _RECORD = struct.Struct("!IIHHIQQQQQIIIIIIII")
 RECORD_SIZE = _RECORD.size
-_REQUESTS = quoted_law.LawRequests(EXP_TYPE_SET_QUEUE_LAW, EXP_TYPE_QUEUE_LAW_STATES, QUEUE_TABLE_ID)
+_REQUESTS = quoted_law.LawRequests(
+    EXP_TYPE_SET_QUEUE_LAW,
+    EXP_TYPE_QUEUE_LAW_STATES,
+    QUEUE_TABLE_ID,
+    {**quoted_law.UNUSABLE_LAW, ofp.OFPT_FLOW_MOD: (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)},
+)
 
 
 class SetQueueLaw(NamedTuple):
@@ -80,17 +83,6 @@ class QueueLawState(NamedTuple):
     interval_us: int = 0
 
 
-class RefusedQueueLaw(NamedTuple):
-    """A queue law that an agent has refused, or the rule that refers to it. ``law``: its number, which is
-    also that of its port; 0: all laws. ``others``: another controller has added or deleted a law with this
-    number.
-    """
-
-    law: int
-    reason: str
-    others: bool = False
-
-
 # Setting and deleting
 
 
@@ -107,26 +99,9 @@ def decode_set(data: bytes) -> SetQueueLaw:
 # Refusals
 
 
-def refused_law(error: Any) -> RefusedQueueLaw | None:
-    """The queue law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses. None: it refuses
-    something else, or refuses any change from this controller (a slave).
-    """
-    data = bytes(error.data or b"")
-    law = _REQUESTS.quoted(data)
-    if law is None:
-        return None
-    if error.type == ofp.OFPET_EXPERIMENTER:
-        reason = quoted_law.reason(error, ERRORS)
-        others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
-        return None if reason is None else RefusedQueueLaw(law, reason, others)
-    if not law or data[1] == ofp.OFPT_MULTIPART_REQUEST:
-        return None  # no law was refused
-    unusable = (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
-    if data[1] == ofp.OFPT_FLOW_MOD:
-        unusable = (ofp.OFPET_FLOW_MOD_FAILED, ofp.OFPFMFC_UNKNOWN)
-    if (error.type, error.code) == unusable:
-        return RefusedQueueLaw(law, quoted_law.UNUSABLE)
-    return None
+def refused_law(error: Any) -> RefusedLaw | None:
+    """The queue law that an error message of an agent refuses, as :func:`.window_law.refused_law`."""
+    return window_law.refused_law(error, _REQUESTS)
 
 
 # Statistics

@@ -15,6 +15,8 @@ from fairq_ryu.channel.protocol import ofp
 
 ALL_LAWS = 0xFFFFFFFF
 UNUSABLE = "its kernel does not run the law (see its log)"
+UNUSABLE_LAW = {ofp.OFPT_EXPERIMENTER: (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)}
+"""type and code of the error of such an agent, by the type of the request"""
 
 # Where the table and the in_port of a rule for a port are in its FlowMod: in_port is the first field of the
 # match.
@@ -27,12 +29,14 @@ _MOST_QUOTED = 64
 
 class LawRequests(NamedTuple):
     """The requests about one kind of laws: the message that sets one and the multipart that asks for states
-    (both ``exp_type``), and the table of the rules that refer to them.
+    (both ``exp_type``), and the table of the rules that refer to them. ``unusable``: as
+    :data:`UNUSABLE_LAW`.
     """
 
     sets: int
     asks: int
     table: int
+    unusable: Mapping[int, tuple[int, int]] = UNUSABLE_LAW
 
     def quoted(self, data: bytes) -> int | None:
         """The law that a quoted request is about; 0: all. None: it is no such request."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Any, NamedTuple, TypeVar
 
 from fairq_ryu.channel import framing, quoted_law
@@ -139,41 +139,30 @@ def split_set(message: str, data: bytes, kinds: Mapping[int, type[_Spec]]) -> tu
     return command, law, None
 
 
-class Conflict(Enum):
-    """Why an agent does not run a law. ``OTHERS``: another controller has added or deleted a law with this
-    number; ``REFUSED``: it does not accept this law.
-    """
-
-    OTHERS = 1
-    REFUSED = 2
-
-
 class RefusedLaw(NamedTuple):
     """A law that an agent has refused, or the rule that refers to it. ``law``: its number, which is also that
-    of its port; 0: all laws.
+    of its port; 0: all laws. ``others``: another controller has added or deleted a law with this number.
     """
 
     law: int
-    conflict: Conflict
     reason: str
+    others: bool = False
 
 
-def refused_law(error: Any) -> RefusedLaw | None:
+def refused_law(error: Any, requests: quoted_law.LawRequests = _REQUESTS) -> RefusedLaw | None:
     """The law that an error message (Ryu's ``OFPErrorMsg``) of an agent refuses. None: it refuses something
     else, or refuses any change from this controller (a slave).
     """
     data = bytes(error.data or b"")
-    law = _REQUESTS.quoted(data)
+    law = requests.quoted(data)
     if law is None:
         return None
     if error.type == ofp.OFPET_EXPERIMENTER:
         reason = quoted_law.reason(error, ERRORS)
         others = error.exp_type in (ERROR_LAW_EXISTS, ERROR_LAW_UNKNOWN)
-        conflict = Conflict.OTHERS if others else Conflict.REFUSED
-        return None if reason is None else RefusedLaw(law, conflict, reason)
-    unusable = (error.type, error.code) == (ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM)
-    if data[1] == ofp.OFPT_EXPERIMENTER and unusable:
-        return RefusedLaw(law, Conflict.REFUSED, quoted_law.UNUSABLE)
+        return None if reason is None else RefusedLaw(law, reason, others)
+    if law and requests.unusable.get(data[1]) == (error.type, error.code):
+        return RefusedLaw(law, quoted_law.UNUSABLE)
     return None
 
 

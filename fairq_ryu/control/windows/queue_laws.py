@@ -12,7 +12,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fairq_ryu.channel.queue_law import QueueLawState, RefusedQueueLaw
+from fairq_ryu.channel.queue_law import QueueLawState
+from fairq_ryu.channel.window_law import RefusedLaw
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.windows.part import WindowPart
@@ -136,7 +137,7 @@ class QueueLaws(WindowPart):
         """An agent has reported the states of its queue laws."""
         link.queue_laws.reported(states)
 
-    def refused(self, link: AgentLink, refused: RefusedQueueLaw) -> str | None:
+    def refused(self, link: AgentLink, refused: RefusedLaw) -> str | None:
         """An agent has refused a queue law. Returns a line for the log; None: it was logged, or nobody wants
         a law there.
         """

@@ -11,7 +11,7 @@ from fairq_ryu.channel import congestion, flow_records, oxm, queue_depth
 from fairq_ryu.channel.description import Description
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_counts import SegmentCounts
-from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
+from fairq_ryu.channel.window_law import LawState, RefusedLaw
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.agents import polling_pace
 from fairq_ryu.control.agents.agent_link import AgentLink
@@ -279,7 +279,7 @@ class WindowController:
         key = PortKey(link.dpid, refused.law)
         if not self.engine.in_switch(key):
             return False if self.engine.law_missing(key) is not None else None
-        if refused.conflict is Conflict.OTHERS and link.window_laws.conflict(refused.law):
+        if refused.others and link.window_laws.conflict(refused.law):
             self.engine.law_lost(key)
             return False
         link.send(link.window_laws.end(refused.law))  # after an error about its rule, the agent still has it

@@ -252,7 +252,7 @@ def test_a_port_without_a_queue_of_known_size_gets_no_law(peer: Peer, data: Fake
     (answer,) = peer.ask(law_rule(1, 1))
     refused = window_law.refused_law(answer)
     assert answer.exp_type == window_law.ERROR_LAW_NO_QUEUE
-    assert refused is not None and (refused.law, refused.conflict) == (1, window_law.Conflict.REFUSED)
+    assert refused is not None and (refused.law, refused.others) == (1, False)
     assert "port 1" in refused.reason and data.laws == data.installed == {}
 
 

@@ -10,7 +10,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 
 from fairq_ryu.agent import messages
 from fairq_ryu.channel import flowmod, oxm, queue_depth, window_law
-from fairq_ryu.channel.window_law import Conflict, LawCommand, LawState
+from fairq_ryu.channel.window_law import LawCommand, LawState
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
 from fairq_ryu.laws.registry import window_laws
@@ -100,22 +100,22 @@ LAW = wire(window_law.set_law(DATAPATH, LawCommand.ADD, 17, LasLaw()))
 @pytest.mark.parametrize("request_", [LAW, law_rule()], ids=["law", "rule"])
 def test_an_error_names_its_law_and_the_reason(request_):
     reason = window_law.ERRORS[window_law.ERROR_LAW_NO_QUEUE]
-    assert window_law.refused_law(error(request_)) == (17, Conflict.REFUSED, reason)
-    assert window_law.refused_law(error(request_, why="no queue")) == (17, Conflict.REFUSED, "no queue")
+    assert window_law.refused_law(error(request_)) == (17, reason, False)
+    assert window_law.refused_law(error(request_, why="no queue")) == (17, "no queue", False)
     for code in (window_law.ERROR_LAW_EXISTS, window_law.ERROR_LAW_UNKNOWN):
-        assert window_law.refused_law(error(request_, code=code)).conflict is Conflict.OTHERS
+        assert window_law.refused_law(error(request_, code=code)).others
 
 
 def test_the_reason_survives_ryu():
     """Ryu has a class of its own for experimenter errors."""
     data = messages.error(ofp.OFPET_EXPERIMENTER, window_law.ERROR_LAW_NO_QUEUE, LAW, "no queue")
     found = parser.OFPErrorMsg.parser(DATAPATH, 4, ofp.OFPT_ERROR, len(data), 7, data)
-    assert window_law.refused_law(found) == (17, Conflict.REFUSED, "no queue")
+    assert window_law.refused_law(found) == (17, "no queue", False)
 
 
 def test_an_agent_whose_kernel_refuses_the_law():
     found = window_law.refused_law(error(LAW, ofp.OFPET_BAD_REQUEST, ofp.OFPBRC_EPERM))
-    assert found[:2] == (17, Conflict.REFUSED)
+    assert (found.law, found.others) == (17, False)
 
 
 def test_other_errors_name_none():

@@ -10,7 +10,7 @@ import pytest
 from fairq_ryu.agent import messages
 from fairq_ryu.channel import window_law
 from fairq_ryu.channel.queue_depth import QueueDepth
-from fairq_ryu.channel.queue_law import RefusedQueueLaw
+from fairq_ryu.channel.window_law import RefusedLaw
 from fairq_ryu.control.arrivals.refusals import Refusals
 from fairq_ryu.control.reports.counters import Counts
 from fairq_ryu.experiments import oversight
@@ -103,7 +103,7 @@ def test_a_queue_law_that_the_switch_did_not_run():
     site = Site(SimpleNamespace(name="q", interval=0.1, queue_law=lambda _: spec))
     depth = QueueDepth(B.port, 0, 0, 0, 60_000, 6_250_000, 0, 0, 1)
     site.windows.queues_read(site.link, [depth], 0.1)
-    line = site.windows.queue_laws.refused(site.link, RefusedQueueLaw(B.port, "no room"))
+    line = site.windows.queue_laws.refused(site.link, RefusedLaw(B.port, "no room"))
     log = f"started\nagent of bridge 0000000000000001: {line}\nanother line\n"
     assert oversight.verdict(FINE, log) == "its queue law was not in force: no room"
 

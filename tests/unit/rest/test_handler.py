@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from ryu.app.wsgi import ControllerBase, WSGIApplication, route
 
-from fairq_ryu.channel.window_law import Conflict, LawState, RefusedLaw
+from fairq_ryu.channel.window_law import LawState, RefusedLaw
 from fairq_ryu.control import yielding
 from fairq_ryu.control.agents.agent_port import AgentPort, PortLaw
 from fairq_ryu.control.reports.events import Kind
@@ -218,7 +218,7 @@ def test_turns_of_new_connections_are_shown_where_they_are_taken():
 
 def test_a_law_that_the_switch_refuses_says_so():
     site = RestSite()
-    site.windows.law_refused(site.link, RefusedLaw(1, Conflict.REFUSED, "no queue"), time.monotonic())
+    site.windows.law_refused(site.link, RefusedLaw(1, "no queue"), time.monotonic())
     rows = get(site, "/v1/ports")["ports"]
     found = {(row["dpid"], row["port"]): (row["law"], row["law_missing"]) for row in rows}
     assert found[S2, 1] == (None, "no queue")

@@ -139,7 +139,7 @@ def test_a_port_has_no_law_when_its_agent_has_gone(site: Site) -> None:
 
 def test_a_refusal_is_logged_once_and_tried_again_on_another_queue(site: Site) -> None:
     read(site, 1.0)
-    refused = queue_law.RefusedQueueLaw(2, "no room")
+    refused = window_law.RefusedLaw(2, "no room")
     assert site.windows.queue_laws.refused(site.link, refused) == "no queue law on port 2: no room"
     assert site.windows.queue_laws.refused(site.link, refused) is None
     assert read(site, 2.0) == []
@@ -149,7 +149,7 @@ def test_a_refusal_is_logged_once_and_tried_again_on_another_queue(site: Site) -
 
 def test_a_law_that_another_controller_deletes_is_sent_again_once(site: Site) -> None:
     read(site, 1.0)
-    deleted = queue_law.RefusedQueueLaw(2, "no queue law 2", others=True)
+    deleted = window_law.RefusedLaw(2, "no queue law 2", others=True)
     laws = site.windows.queue_laws
     assert [laws.refused(site.link, deleted) for _ in range(2)] == [None, None]
     assert read(site, 1.1) == [(LawCommand.DELETE, 2, None), (LawCommand.ADD, 2, CODEL), RULE]

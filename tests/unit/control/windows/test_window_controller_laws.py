@@ -151,7 +151,7 @@ def test_only_the_first_of_several_errors_is_reported(lines):
     net.read(B)  # both the law and the rule that refers to it are refused
     (line,) = lines()
     assert line.endswith("0 laws are there already") and net.rule(B) is None
-    refused = window_law.RefusedLaw(B.port, window_law.Conflict.REFUSED, "once more")
+    refused = window_law.RefusedLaw(B.port, "once more")
     assert not net.windows.law_refused(net.site.link, refused, net.now)
     assert net.shown(B) == (None, "0 laws are there already")
     net.server.laws.capacity = 8
