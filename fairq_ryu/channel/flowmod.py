@@ -10,6 +10,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.channel import framing
 from fairq_ryu.channel.flow_match import match
 from fairq_ryu.model import RuleChange, WindowKind
 
@@ -37,14 +38,7 @@ def window_rule(datapath: Any, change: RuleChange, lease: int) -> Any:
     target = change.target
     matched = match(target.port.port if target.flow is None else target.flow.reversed)
     if change.rule is None:
-        return parser.OFPFlowMod(
-            datapath,
-            cookie=WINDOW_RULE_COOKIE,
-            command=ofp.OFPFC_DELETE_STRICT,
-            out_port=ofp.OFPP_ANY,
-            out_group=ofp.OFPG_ANY,
-            match=matched,
-        )
+        return framing.deletion(datapath, matched, strict=True, cookie=WINDOW_RULE_COOKIE)
     action = parser.OFPActionSetField(**{change.rule.kind.field: min(change.rule.bytes, 0xFFFFFFFF)})
     kind = parser.OFPFlowMod if change.rule.law is None else PackedOnce
     return kind(
@@ -61,15 +55,8 @@ def queue_rule(datapath: Any, port: int, law: int | None, lease: int) -> Any:
     removes the rule.
     """
     if law is None:
-        return parser.OFPFlowMod(
-            datapath,
-            cookie=QUEUE_RULE_COOKIE,
-            command=ofp.OFPFC_DELETE_STRICT,
-            table_id=QUEUE_TABLE_ID,
-            out_port=ofp.OFPP_ANY,
-            out_group=ofp.OFPG_ANY,
-            match=match(port),
-        )
+        cookie = QUEUE_RULE_COOKIE
+        return framing.deletion(datapath, match(port), strict=True, cookie=cookie, table_id=QUEUE_TABLE_ID)
     action = parser.OFPActionSetField(**{WindowKind.QUEUE_LAW.field: law})
     return PackedOnce(
         datapath,
@@ -83,11 +70,4 @@ def queue_rule(datapath: Any, port: int, law: int | None, lease: int) -> Any:
 
 def clear(datapath: Any) -> Any:
     """The FlowMod that removes every rule of a switch, in all of its tables."""
-    return parser.OFPFlowMod(
-        datapath,
-        command=ofp.OFPFC_DELETE,
-        table_id=ofp.OFPTT_ALL,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(),
-    )
+    return framing.deletion(datapath, parser.OFPMatch(), table_id=ofp.OFPTT_ALL)

@@ -1,4 +1,5 @@
-"""The headers around the bodies of the channel's messages: OpenFlow's and the experimenter's.
+"""The headers around the bodies of the channel's messages: OpenFlow's and the experimenter's; and the
+FlowMod that removes rules.
 
 The controller's end creates Ryu messages for a datapath, which Ryu numbers and encodes. The agent's end
 creates bytes, because Ryu only decodes what switches send.
@@ -26,6 +27,15 @@ def request(datapath: Any, number: int, body: bytes) -> Any:
 def command(datapath: Any, number: int, body: bytes) -> Any:
     """An experimenter message to an agent, which answers it only with an error."""
     return parser.OFPExperimenter(datapath, EXPERIMENTER_ID, number, body)
+
+
+def deletion(datapath: Any, match: Any, strict: bool = False, **fields: int) -> Any:
+    """The FlowMod that removes the rules with a match; ``strict``: only the one with exactly this match and
+    priority. ``fields``: others of the FlowMod.
+    """
+    command = ofp.OFPFC_DELETE_STRICT if strict else ofp.OFPFC_DELETE
+    to_any = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
+    return parser.OFPFlowMod(datapath, command=command, match=match, **to_any, **fields)
 
 
 def message(kind: int, xid: int, body: bytes = b"") -> bytes:

@@ -89,14 +89,7 @@ def requests(datapath: Any, lease: int) -> list[Any]:
 def withdrawals(datapath: Any) -> list[Any]:
     """The FlowMods that end the copies."""
     return [
-        parser.OFPFlowMod(
-            datapath,
-            cookie=COOKIE_COPY,
-            command=ofp.OFPFC_DELETE_STRICT,
-            out_port=ofp.OFPP_ANY,
-            out_group=ofp.OFPG_ANY,
-            match=_match(eth_type, flag),
-        )
+        framing.deletion(datapath, _match(eth_type, flag), strict=True, cookie=COOKIE_COPY)
         for eth_type in ETH_TYPES
         for flag in FLAGS
     ]

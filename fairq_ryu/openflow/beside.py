@@ -12,6 +12,7 @@ from __future__ import annotations
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
+from fairq_ryu.channel import framing
 from fairq_ryu.openflow.pipeline import ETH_TYPE_LLDP, LLDP_ADDRESS, Datapath, Message
 
 _OURS = 0xFA17 << 48
@@ -79,15 +80,8 @@ def discovery(datapath: Datapath) -> Message:
 def remove(datapath: Datapath, which: tuple[int, int]) -> Message:
     """Remove the rules with a cookie from all tables."""
     cookie, mask = which
-    return parser.OFPFlowMod(
-        datapath,
-        cookie=cookie,
-        cookie_mask=mask,
-        table_id=ofp.OFPTT_ALL,
-        command=ofp.OFPFC_DELETE,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(),
+    return framing.deletion(
+        datapath, parser.OFPMatch(), cookie=cookie, cookie_mask=mask, table_id=ofp.OFPTT_ALL
     )
 
 

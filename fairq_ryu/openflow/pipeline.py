@@ -29,7 +29,7 @@ from typing import Any
 from ryu.ofproto import ofproto_v1_3 as ofp
 from ryu.ofproto import ofproto_v1_3_parser as parser
 
-from fairq_ryu.channel import flowmod
+from fairq_ryu.channel import flowmod, framing
 from fairq_ryu.channel.flow_match import ETH_TYPE_IP, ETH_TYPE_IPV6, IPPROTO_TCP
 from fairq_ryu.model import HASH_BITS
 from fairq_ryu.openflow import copy_classes
@@ -48,6 +48,7 @@ COOKIE_TCP, COOKIE_ARP, COOKIE_SOURCE, COOKIE_DESTINATION, COOKIE_LLDP, COOKIE_H
     COOKIE_BASE | n for n in range(1, 8)
 )
 COOKIE_VLAN_SOURCE, COOKIE_ENTRY, COOKIE_PROBE = (COOKIE_BASE | n for n in range(8, 11))
+_WHOLE_COOKIE = (1 << 64) - 1
 # Enough for Ethernet, two VLAN tags, IPv6 with an extension header, and TCP with all its options.
 COPY_BYTES = 192
 _SYN, _FIN, _RST, _ACK = 0x002, 0x001, 0x004, 0x010
@@ -284,15 +285,8 @@ def hold(datapath: Datapath, lease: int, copies: CopyActions = copy_classes.plai
 
 def end_hold(datapath: Datapath) -> Message:
     """Remove the rules of :func:`hold` before their lease ends."""
-    return parser.OFPFlowMod(
-        datapath,
-        command=ofp.OFPFC_DELETE,
-        cookie=COOKIE_HELD,
-        cookie_mask=0xFFFFFFFFFFFFFFFF,
-        table_id=TRACK,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(),
+    return framing.deletion(
+        datapath, parser.OFPMatch(), cookie=COOKIE_HELD, cookie_mask=_WHOLE_COOKIE, table_id=TRACK
     )
 
 
@@ -337,30 +331,15 @@ def source(
 
 def remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:
     """Remove exactly one rule."""
-    return parser.OFPFlowMod(
-        datapath,
-        command=ofp.OFPFC_DELETE_STRICT,
-        table_id=table,
-        priority=priority,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=match,
-    )
+    return framing.deletion(datapath, match, strict=True, table_id=table, priority=priority)
 
 
 def forget_source(datapath: Datapath, mac: str, vlan: int = 0) -> Message:
     """Remove the rules of :func:`source`."""
-    return parser.OFPFlowMod(
-        datapath,
-        # Not those of the same address in other VLANs.
-        cookie=COOKIE_VLAN_SOURCE if vlan else COOKIE_SOURCE,
-        cookie_mask=(1 << 64) - 1,
-        command=ofp.OFPFC_DELETE,
-        table_id=SOURCE,
-        out_port=ofp.OFPP_ANY,
-        out_group=ofp.OFPG_ANY,
-        match=parser.OFPMatch(**_vlan(vlan), eth_src=mac),
-    )
+    # Not those of the same address in other VLANs.
+    cookie = COOKIE_VLAN_SOURCE if vlan else COOKIE_SOURCE
+    match = parser.OFPMatch(**_vlan(vlan), eth_src=mac)
+    return framing.deletion(datapath, match, cookie=cookie, cookie_mask=_WHOLE_COOKIE, table_id=SOURCE)
 
 
 def packet_out(
