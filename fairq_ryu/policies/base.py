@@ -157,12 +157,16 @@ def switch_law(policy: Policy, port: model.PortKey) -> LawSpec | None:
     return spec
 
 
-def port_law(policy: Policy, port: model.PortKey) -> object | None:
+def port_law(policy: Policy, port: model.PortKey) -> PortLaw | None:
     """A policy's law for a port that the controller runs: its method ``port_law``; None: it has none. Of its
-    plans only ``flows`` is used if the switch runs a law on the port.
+    plans only ``flows`` is used if the switch runs a law on the port. Raises TypeError if it returns anything
+    else.
     """
-    method: Callable[[model.PortKey], object | None] | None = getattr(policy, "port_law", None)
-    return None if method is None else method(port)
+    method: Callable[[model.PortKey], PortLaw | None] | None = getattr(policy, "port_law", None)
+    law = None if method is None else method(port)
+    if law is not None and not isinstance(law, PortLaw):
+        raise TypeError(f"port_law() returns a PortLaw or None, not {law!r}")
+    return law
 
 
 def queue_law(policy: Policy, port: model.PortKey) -> QueueLawSpec | None:
@@ -174,6 +178,19 @@ def queue_law(policy: Policy, port: model.PortKey) -> QueueLawSpec | None:
     if spec is not None and not isinstance(spec, QueueLawSpec):
         raise TypeError(f"queue_law() returns a QueueLawSpec or None, not {spec!r}")
     return spec
+
+
+def takes_announcements(policy: Policy) -> bool:
+    """Whether a policy uses the announced sizes or deadlines of flows: its laws have ``announced``, or new
+    connections take turns.
+    """
+    # Made for a port that does not exist: a law does nothing before its first event.
+    nowhere = model.PortKey(0, 0)
+    spec = switch_law(policy, nowhere)
+    if spec is not None and spec.turns:
+        return True
+    law = port_law(policy, nowhere)
+    return law is not None and type(law).announced is not PortLaw.announced
 
 
 def recovery_of(policy: Policy) -> Recovery | None:

@@ -9,10 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 from fairq_ryu import model
-from fairq_ryu.policies.base import Display, Policy, Recovery, recovery_of, renewal_interval, same
+from fairq_ryu.policies.base import (
+    Display,
+    Policy,
+    Recovery,
+    recovery_of,
+    renewal_interval,
+    same,
+    takes_announcements,
+)
 from fairq_ryu.policies.choice import PolicyChoice
 from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
-from fairq_ryu.policies.law_adapter import takes_announcements
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 

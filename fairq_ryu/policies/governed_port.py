@@ -33,7 +33,6 @@ from typing import NamedTuple, TypeVar
 
 from fairq_ryu import model
 from fairq_ryu.policies.base import Display, Policy, PortLaw, port_law, switch_law
-from fairq_ryu.policies.law_adapter import adapted
 from fairq_ryu.policies.layered_port import LayeredPort
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.parts.installed_rules import InstalledRules
@@ -307,14 +306,14 @@ class GovernedPort:
     def _fresh_law(self) -> PortLaw:
         spec, own = switch_law(self.policy, self.key), port_law(self.policy, self.key)
         if spec is None:
-            return PortLaw() if own is None else adapted(own)
+            return PortLaw() if own is None else own
         wrong = spec.wrong()
         if wrong is not None and self._refusal is None:
             log.warning("no windows on port %s: %s", self.key, wrong)
             self._refusal = wrong
         if self._refusal is not None:
             return PortLaw()
-        return SwitchPort(spec, self.key) if own is None else LayeredPort(spec, self.key, adapted(own))
+        return SwitchPort(spec, self.key) if own is None else LayeredPort(spec, self.key, own)
 
     def _deliver_started(self, flow: model.FlowInfo, count: int, now: float) -> None:
         self._deliver(lambda law: law.flow_started(flow, count, now), now)

@@ -281,7 +281,9 @@ def test_a_short_flow_beside_a_long_one_at_two_rates(tmp_path):
 
 
 RAISES = """
-class Law:
+from fairq_ryu.policies.base import PortLaw
+
+class Law(PortLaw):
     def flow_started(self, flow, flows, now):
         raise RuntimeError("this law is broken")
 

@@ -19,6 +19,7 @@ from fairq_ryu.experiments.traffic.workers import RunError
 from fairq_ryu.laws.codel import CodelLaw
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.model import PortKey, QueueSample
+from fairq_ryu.policies.base import PortLaw
 from fairq_ryu.policies.engine import PolicyEngine
 from tests.support.fakes import ryu_decode
 from tests.support.flownet import B
@@ -59,10 +60,11 @@ class Broken:
         pass
 
     def port_law(self, port):
-        def queue_sampled(sample, flows, now):
-            raise ZeroDivisionError("no flows\nto divide by")
+        class Law(PortLaw):
+            def queue_sampled(self, sample, flows, now):
+                raise ZeroDivisionError("no flows\nto divide by")
 
-        return SimpleNamespace(queue_sampled=queue_sampled)
+        return Law()
 
 
 def log_of_a_failure(caplog):

@@ -41,7 +41,7 @@ SAMPLE = QueueSample(0, 0, 100_000, 0, 0, 0, 0.0)
 Answer = WindowPlan | None | Exception
 
 
-class Law:
+class Law(base.PortLaw):
     """A law that answers from its policy's script for its port."""
 
     def __init__(self, answer: Callable[[], Answer]) -> None:

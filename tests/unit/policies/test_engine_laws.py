@@ -149,8 +149,8 @@ def test_the_plan_of_settled_is_installed(engine, policy):
     assert engine.use(Policy(), 1.0) == [rule(EDGE, 2920)]
 
 
-class Plain:
-    """A law of the old interface: flows and queues only."""
+class Plain(PortLaw):
+    """A law with the methods for flows and queues only."""
 
     def flow_started(self, flow, flows, now):
         return WindowPlan(pool=flows)
@@ -170,7 +170,7 @@ class PlainPolicy:
         return Plain()
 
 
-def test_a_plain_class_without_the_newer_methods_is_a_law():
+def test_a_law_needs_few_methods():
     engine = PolicyEngine(PlainPolicy(), LEASE)
     engine.flow_started(EDGE, info(FLOW), 0.0)
     engine.announced(EDGE, FLOW, ANNOUNCED, 0.0)

@@ -19,9 +19,9 @@ from fairq_ryu.model import (
     WindowPlan,
 )
 from fairq_ryu.policies import base
+from fairq_ryu.policies.base import takes_announcements
 from fairq_ryu.policies.choice import make
 from fairq_ryu.policies.engine import PolicyEngine
-from fairq_ryu.policies.law_adapter import takes_announcements
 from tests.support.fakes import info
 from tests.support.laws import parameters
 
