@@ -18,7 +18,7 @@ from fairq_ryu.experiments.papers import picture, plan, verdict
 from fairq_ryu.experiments.papers.plan import Claim, Experiment, Paper
 from fairq_ryu.experiments.papers.verdict import AGREES, DIFFERS, UNKNOWN, Verdict
 from fairq_ryu.experiments.report import flows, origin, page, result, table
-from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, pictures
+from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, explained, pictures
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
 CLAIMS, TABLE, PICTURE = "claims.json", "claims.md", "claims"
@@ -50,16 +50,13 @@ def main(directory: Path, quick: bool, out: Path, records: bool = False) -> int:
         )
     judged = list(judge(papers, results))
     show(judged)
-    try:
+    remedy = "remove the result.json of its experiment; the next `fairq run papers` makes it again"
+    with explained(out, f"a result in {directory} is", remedy):
         out.mkdir(parents=True, exist_ok=True)
         files = _write(papers, results, judged, directory, out, quick)
         if records:
             places = [(whole, directory / name) for name, whole in results.items() if whole]
             files += [flows.write(whole, place, place) for whole, place in places]
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
-        ) from None
     for path in files:
         print(f"report: {path}", file=sys.stderr)
     return 0

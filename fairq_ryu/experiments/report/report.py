@@ -7,7 +7,8 @@ from __future__ import annotations
 import base64
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,23 +35,28 @@ def main(directory: Path, out: Path | None = None, full: bool = False, records: 
     """
     whole = result.load(directory)
     out = out or directory
-    try:
+    with explained(out, f"{directory / result.FILE_NAME} is", "make it again with `fairq run`"):
         table.show(whole, full)
         out.mkdir(parents=True, exist_ok=True)
         written = write(whole, out, directory)
         if records:
             written.append(flows.write(whole, out, directory))
+    for path in written:
+        print(f"report: {path}", file=sys.stderr)
+    return 0
+
+
+@contextmanager
+def explained(out: Path, what: str, remedy: str) -> Iterator[None]:
+    """:class:`UserError` for a directory that cannot be written to, or for what turns out to be damaged."""
+    try:
+        yield
     except OSError as error:
         raise UserError(
             f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
         ) from None
     except (KeyError, TypeError, IndexError) as error:
-        raise UserError(
-            f"{directory / result.FILE_NAME} is damaged: {error!r}", "make it again with `fairq run`"
-        ) from None
-    for path in written:
-        print(f"report: {path}", file=sys.stderr)
-    return 0
+        raise UserError(f"{what} damaged: {error!r}", remedy) from None
 
 
 def write(whole: Mapping[str, Any], directory: Path, measured: Path) -> list[Path]:

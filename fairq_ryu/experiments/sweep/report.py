@@ -9,7 +9,7 @@ import matplotlib
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import origin, page
-from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw
+from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, explained
 from fairq_ryu.experiments.sweep import pictures, table
 from fairq_ryu.experiments.sweep.store import Store
 from fairq_ryu.experiments.workloads import registry
@@ -23,19 +23,11 @@ def main(store: Store, out: Path) -> int:
     results = store.results()
     if not any(results):
         raise UserError(f"no point of {store.directory} has a result yet", "continue it with `fairq sweep`")
-    try:
+    remedy = "remove the result.json of its point; the next `fairq sweep` makes it again"
+    with explained(out, f"a result in {store.directory} is", remedy):
         table.show(store, results)
         out.mkdir(parents=True, exist_ok=True)
         written_files = write(store, results, out)
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {out}: {error.strerror}", "give another directory with --out DIR"
-        ) from None
-    except (KeyError, TypeError, IndexError) as error:
-        raise UserError(
-            f"a result in {store.directory} is damaged: {error!r}",
-            "remove the result.json of its point; the next `fairq sweep` makes it again",
-        ) from None
     for path in written_files:
         print(f"report: {path}", file=sys.stderr)
     return 0
