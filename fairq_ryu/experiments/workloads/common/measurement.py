@@ -18,6 +18,8 @@ from fairq_ryu.experiments.workloads.common import rounds
 
 START_S = 20.0
 """Time limit for the start of a generator."""
+LEAD_S = 0.5
+"""From the orders to the generators until the first flow may start."""
 EVALUATION_S = 600.0
 """Time limit for the evaluation of a capture."""
 PROBE_BYTES = 1000
@@ -333,6 +335,11 @@ class Measurement(Generic[S]):
         while (passed := time.monotonic() - began) < duration:
             self._progress(step, self.share_done(before + passed))
             time.sleep(min(0.5, duration - passed))
+
+    def sleep_until(self, step: str, at_ns: int, seconds: float) -> None:
+        """Wait until ``seconds`` after the first flow may start, at ``at_ns``."""
+        passed = time.monotonic() - at_ns / 1e9
+        self.sleep(step, seconds - passed, LEAD_S + passed)
 
 
 def _dropped_by_law(queue: queues.QueueReading | None) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 from fairq_ryu.experiments.measure import queues, stats
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.traffic.workers import RunError
-from fairq_ryu.experiments.workloads.common.measurement import START_S, Measurement, Progress
+from fairq_ryu.experiments.workloads.common.measurement import LEAD_S, START_S, Measurement, Progress
 from fairq_ryu.experiments.workloads.common.short_flows import arrived_and_compared
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.empirical.figures import RECORD, RECORDS
@@ -20,8 +20,6 @@ from fairq_ryu.experiments.workloads.empirical.limits import PROBE_BYTES
 from fairq_ryu.experiments.workloads.empirical.schedule import Planned, schedule
 from fairq_ryu.experiments.workloads.empirical.settings import EmpiricalScenario
 
-LEAD_S = 0.5
-"""From the order to the generator until the first flow may start."""
 PROBES, PROBE_INTERVAL_S = 50, 0.03
 
 

@@ -7,15 +7,12 @@ from typing import Any
 
 from fairq_ryu.experiments.measure import queues
 from fairq_ryu.experiments.testbed import Testbed
-from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.measurement import LEAD_S, Measurement, Progress
 from fairq_ryu.experiments.workloads.common.short_flows import ShortFlows, short_figures
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.heterogeneous import figures
 from fairq_ryu.experiments.workloads.heterogeneous.settings import HeterogeneousScenario
 from fairq_ryu.experiments.workloads.heterogeneous.traffic import LongTraffic
-
-LEAD_S = 0.5
-"""From the orders to the generators until the first flow may start."""
 
 
 class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
@@ -38,14 +35,14 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
         self._long.begin(at_ns)
         if self._short is not None:
             self._short.begin(at_ns)
-        self._until("warm-up", at_ns, scenario.warmup_s)
+        self.sleep_until("warm-up", at_ns, scenario.warmup_s)
 
         before, sockets_before, bytes_before = self.reading(), self._long.sockets(), self._left()
         marks = [self._long.mark(scenario.warmup_s)]
         end_s = scenario.warmup_s + scenario.measured_s
         starts = {group.start_s for group in scenario.members if group.start_s > scenario.warmup_s}
         for at_s in (*sorted(starts), end_s):
-            self._until("measuring", at_ns, at_s)
+            self.sleep_until("measuring", at_ns, at_s)
             marks.append(self._long.mark(at_s))
         sent_bytes, seconds = (last - first for first, last in zip(bytes_before, self._left(), strict=True))
         sockets = (sockets_before, self._long.sockets())
@@ -69,11 +66,6 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
             },
             **phase,
         }
-
-    def _until(self, step: str, at_ns: int, seconds: float) -> None:
-        """Wait until ``seconds`` after the first flow may start."""
-        passed = time.monotonic() - at_ns / 1e9
-        self.sleep(step, seconds - passed, LEAD_S + passed)
 
     def _left(self) -> tuple[float, float]:
         """Bytes that have left the bottleneck port, and the time of this reading, s."""

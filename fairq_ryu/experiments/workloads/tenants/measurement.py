@@ -7,15 +7,12 @@ from typing import Any
 
 from fairq_ryu.experiments.testbed import Testbed
 from fairq_ryu.experiments.workloads.common.long_flows import LongFlow, LongFlows
-from fairq_ryu.experiments.workloads.common.measurement import Measurement, Progress
+from fairq_ryu.experiments.workloads.common.measurement import LEAD_S, Measurement, Progress
 from fairq_ryu.experiments.workloads.common.outcomes import Flow, Outcome
 from fairq_ryu.experiments.workloads.common.short_flows import ShortFlows, flow_figures, short_figures
 from fairq_ryu.experiments.workloads.common.volleys import VolleyRunner
 from fairq_ryu.experiments.workloads.tenants import figures
 from fairq_ryu.experiments.workloads.tenants.settings import TenantsScenario
-
-LEAD_S = 0.5
-"""From the orders to the generators until the first flow may start."""
 
 
 class TenantsMeasurement(Measurement[TenantsScenario]):
@@ -53,17 +50,17 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
         self._long.begin(at_ns)
         if self._short is not None:
             self._short.begin(at_ns)
-        self._until("the first stage settles", at_ns, scenario.settle_s)
+        self.sleep_until("the first stage settles", at_ns, scenario.settle_s)
         before, sockets_before = self.reading(), self._long.sockets()
         stages: list[figures.Stage] = []
         volleys: list[Outcome] = []
         for number in range(scenario.stages):
             from_s = number * scenario.stage_s
             step = f"stage {number + 1} of {scenario.stages}"
-            self._until(step, at_ns, from_s + scenario.settle_s)
+            self.sleep_until(step, at_ns, from_s + scenario.settle_s)
             began = self._long.mark()
             volleys += self._volleys(step, at_ns, from_s + scenario.stage_s)
-            self._until(step, at_ns, from_s + scenario.stage_s)
+            self.sleep_until(step, at_ns, from_s + scenario.stage_s)
             stages.append(figures.Stage(from_s, began, self._long.mark()))
         sockets = (sockets_before, self._long.sockets())
         phase = self.since(before)
@@ -107,13 +104,8 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
                 for place, pair in enumerate(pairs)
             ]
             outcomes += self._volley_runner.run(flows, timeout=scenario.volley_interval_s)
-            self._until(step, at_ns, begun + scenario.volley_interval_s)
+            self.sleep_until(step, at_ns, begun + scenario.volley_interval_s)
         return outcomes
-
-    def _until(self, step: str, at_ns: int, seconds: float) -> None:
-        """Wait until ``seconds`` after the first flow may start."""
-        passed = time.monotonic() - at_ns / 1e9
-        self.sleep(step, seconds - passed, LEAD_S + passed)
 
 
 MEASUREMENT = TenantsMeasurement
