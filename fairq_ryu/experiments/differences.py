@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fairq_ryu.setting import value_text
+
 _MISSING = object()
 
 
@@ -26,9 +28,7 @@ def _plain(value: Any) -> Any:
 def _text(value: Any) -> str:
     if value is _MISSING:
         return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_text, value))}]"
-    text = str(value)
+    text = value_text(value)
     return text if len(text) <= 60 else f"{text[:60]}..."

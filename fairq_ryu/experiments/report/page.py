@@ -9,6 +9,7 @@ from typing import Any
 from fairq_ryu.experiments.report import origin, table
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common.rows import Term
+from fairq_ryu.setting import value_text
 
 _CSS = """
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222;
@@ -112,15 +113,13 @@ def about(scenario: Mapping[str, Any], metadata: Mapping[str, Any]) -> list[str]
 
 def _value(value: Any) -> str:
     """A setting's value as plain text."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if value is None or value == "":
         return "-"
     if isinstance(value, Mapping):
         return ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) or "-"
     if isinstance(value, list | tuple):
         return ", ".join(map(_value, value))
-    return str(value)
+    return value_text(value)
 
 
 def rows_of(lines: Sequence[Sequence[str]], kind: str = "") -> str:
