@@ -13,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from enum import IntEnum, IntFlag
+from enum import IntFlag
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -29,17 +29,6 @@ class Mode(IntFlag):
 
     LIMITING = 1
     FLOORED = 2
-
-
-class LimitedBy(IntEnum):
-    """What limits the pool (``FQ_LIMITED_BY_...``): the queue; its flows, which do not use their windows; the
-    capacity of the port; or the flows' minimum windows.
-    """
-
-    QUEUE = 0
-    FLOWS = 1
-    CAP = 2
-    FLOOR = 3
 
 
 FIRST_WINDOW = 10

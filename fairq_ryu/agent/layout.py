@@ -156,7 +156,6 @@ def fill_own(law: Parameters, common: Any, limit: int, rate: int) -> None:
 
 LITTLE_ENDIAN = sys.byteorder == "little"
 BUCKETS = CONSTANTS["FQ_BUCKETS"]
-HIST_BINS = CONSTANTS["FQ_HIST_BINS"]
 
 
 def histogram_bounds(index: int) -> tuple[int, int]:

@@ -79,11 +79,6 @@ class QueueLawTable(LawObjects[QueueLawSpec]):
         """The state of a law, or of all. Raises :class:`OpenFlowError` if there is none."""
         return [self._state(each) for each in self._asked(law)]
 
-    def law_of(self, port: int) -> int | None:
-        """The number of the law that judges the packets of a port; None: it has none."""
-        found = self._ports.get(port)
-        return None if found is None else found[0]
-
     def _state(self, law: int) -> QueueLawState:
         spec, port = self._laws[law], self._port_of.get(law)
         state = None if port is None else self._sink.queue_law_state(port)

@@ -36,7 +36,7 @@ class LawRequests(NamedTuple):
     sets: int
     asks: int
     table: int
-    unusable: Mapping[int, tuple[int, int]]
+    unusable: Mapping[int, tuple[int, int]] = UNUSABLE_LAW
 
     def quoted(self, data: bytes) -> int | None:
         """The law that a quoted request is about; 0: all. None: it is no such request."""

@@ -68,7 +68,6 @@ class RequestGuard:
     def __init__(self, token: str = "", names: Iterable[str] = ()) -> None:
         self._token = token.encode()
         self._names = {"localhost", *(name.lower() for name in names if name)}
-        self._known: dict[str, bool] = {}
 
     def check_host(self, environ: Mapping[str, Any]) -> None:
         """Raise :class:`RequestRefused` unless the ``Host`` of the request is the controller's."""
@@ -81,14 +80,6 @@ class RequestGuard:
 
     def is_own(self, host: str) -> bool:
         """Whether a ``Host`` is the controller's. Every address is, because DNS rebinding needs a name."""
-        known = self._known.get(host)
-        if known is None:
-            known = self._is_own(host)
-            if len(self._known) < 64:  # a client could send a new one each time
-                self._known[host] = known
-        return known
-
-    def _is_own(self, host: str) -> bool:
         try:
             name = urlsplit(f"//{host}").hostname or ""
             if name in self._names:

@@ -19,7 +19,6 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -66,10 +65,7 @@ class Rest:
         encoded(RESOURCES)
         self.max_body = MAX_BODY
         # Where several controllers share the fabric, all are asked for the ports.
-        answer = service.ports if service.peers is None else CachedReply(self._all_ports)
-        self.fast_path = server.FastPath(PORTS, answer, guard.is_own)
-        if service.metrics is not None:
-            self.fast_path.observe = partial(service.metrics.observe_request, "GET", PORTS, HTTPStatus.OK)
+        self._all_ports = CachedReply(self._joined_ports)
         self._plain = {each.path: each for each in RESOURCES if "{" not in each.path}
         self._parted = [(_pattern(each.path), each) for each in RESOURCES if "{" in each.path]
 
@@ -100,7 +96,7 @@ class Rest:
         environ.get(SENDS, lambda _: None)(None if streams else len(reply.body))
         return _send(reply, start_response, head)
 
-    def _all_ports(self) -> bytes:
+    def _joined_ports(self) -> bytes:
         own = _answer_of(Reply(body=self.service.ports.get()))
         assert self.service.peers is not None
         return encode(whole(self.service.peers, PORTS, own, rows_of("ports")))
@@ -127,6 +123,8 @@ class Rest:
         peers = None if environ.get(_SCOPE) == OWN else self.service.peers
         if peers is not None and (operation.join or operation.joins):
             # Nothing is held meanwhile: the others may be asking this controller.
+            if resource.path == PORTS:
+                return Reply(body=self._all_ports.get(), content_type=JSON)
             return _encoded(Reply(operation.status, self._whole(peers, environ, operation, context)))
         try:
             if operation.long:

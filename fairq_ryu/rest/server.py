@@ -1,25 +1,15 @@
-"""The web server: Ryu's, with limits, without a log line for each request, and with a fast path for ports.
-
-Ryu's server makes a greenlet for each connection and passes requests to its application, through parsers
-that take longer than the answer. A dashboard or a load generator that reads the ports a thousand times a
-second would block the control loop; so this one request is answered before it is parsed, from a reply that is
-encoded once for all clients that request it within a short time.
-"""
+"""The web server: Ryu's, with limits, and without a log line for each request."""
 
 from __future__ import annotations
 
 import json
 import logging
-import time
-from collections.abc import Callable
-from email.utils import formatdate
 from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.connections import Connections
-from fairq_ryu.rest.reply import CLOSE, JSON, PROBLEM, SENDS
+from fairq_ryu.rest.reply import CLOSE, PROBLEM, SENDS
 from fairq_ryu.rest.schema.base import quoted
 from fairq_ryu.ryu_compat import web_server
 from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
@@ -28,64 +18,9 @@ LOG = logging.getLogger(__name__)
 
 # A connection on which no data is received or accepted for this many seconds is closed.
 IDLE = 60.0
-# The fast path: maximum size of a head in bytes, maximum number of heads that are cached, accepted headers.
-_MAX_HEAD = 2048
-_MAX_HEADS = 64
-_PLAIN = {b"host", b"user-agent", b"accept", b"accept-encoding", b"accept-language", b"connection"}
 # Maximum number of characters of an error, and of digits of a body's length.
 _MAX_ERROR = 200
 _MAX_DIGITS = 18
-
-
-class FastPath:
-    """The fast path for one resource: ``GET`` without a query and with plain headers only. Any other request
-    takes the usual path, which also reports its errors.
-    """
-
-    def __init__(self, path: str, answer: CachedReply, own: Callable[[str], bool]) -> None:
-        """``own`` returns whether a name in ``Host`` is the server's."""
-        # Called with the duration of each reply, seconds.
-        self.observe: Callable[[float], None] = lambda _: None
-        self.line = f"GET {path} HTTP/1.1\r\n".encode()
-        self._answer = answer
-        self._own = own
-        self._fine: set[bytes] = set()
-        self._body = b""
-        self._whole = b""
-
-    def fits(self, head: bytes) -> bool:
-        """Whether this is the head of such a request. Clients repeat heads, so each is parsed once."""
-        if head in self._fine:
-            return True
-        fine = self._fits(head)
-        if fine and len(self._fine) < _MAX_HEADS:
-            self._fine.add(head)
-        return fine
-
-    def _fits(self, head: bytes) -> bool:
-        hosts = 0
-        for line in head[len(self.line) :].split(b"\r\n"):
-            name, sign, value = line.partition(b":")
-            name, value = name.lower(), value.strip()
-            if not sign or name not in _PLAIN or (name == b"connection" and value.lower() != b"keep-alive"):
-                return False
-            if name == b"host":
-                hosts += 1
-                if not self._own(value.decode("latin-1")):
-                    return False
-        return hosts == 1
-
-    def whole(self) -> bytes:
-        """The reply with its head. Raises what making it raises."""
-        body = self._answer.get()
-        if body is not self._body:
-            head = (
-                f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {len(body)}\r\n"
-                "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-                f"Date: {formatdate(usegmt=True)}\r\n\r\n"
-            )
-            self._body, self._whole = body, head.encode() + body
-        return self._whole
 
 
 class Protocol(eventlet_wsgi.HttpProtocol):
@@ -97,40 +32,11 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         super().__init__(connection, server)
 
     def handle_one_request(self) -> None:
-        """Answer the next request, by the fast path if it qualifies."""
+        """Answer the next request."""
         self._sends(0)
-        fast_path: FastPath | None = getattr(self.server.app, "fast_path", None)
-        if fast_path is None or not self._answered(fast_path):
-            super().handle_one_request()
-
-    def _answered(self, fast_path: FastPath) -> bool:
-        """Whether the fast path has answered; otherwise nothing is consumed from the connection."""
-        try:
-            # The data that has arrived; waits if there is none.
-            seen = self.rfile.peek()
-        except OSError as error:
-            if isinstance(error, TimeoutError):
-                raise
-            return False
-        end = seen.find(b"\r\n\r\n", 0, _MAX_HEAD)
-        if end < 0 or not seen.startswith(fast_path.line) or not fast_path.fits(seen[:end]):
-            return False
-        started = time.monotonic()
-        try:
-            answer = fast_path.whole()
-        except Exception:
-            return False  # the usual path reports the error
-        self.rfile.read(end + 4)
-        self.close_connection = False
-        self._sends(len(answer))
-        try:
-            self.connection.sendall(answer)
-        except OSError:
-            self.close_connection = True
-        fast_path.observe(time.monotonic() - started)
+        super().handle_one_request()
         # A client that sends requests faster than they are answered must not block the controller.
         hub.sleep(0)
-        return True
 
     def _read_request_line(self) -> bytes:
         """The first line of the next request; empty if it cannot be parsed."""

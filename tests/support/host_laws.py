@@ -14,7 +14,7 @@ from typing import Any
 from fairq_ryu.agent import law_header, layout
 from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.qdisc import QueueLimits
-from fairq_ryu.law_spec import LawSpec, LimitedBy, Mode
+from fairq_ryu.law_spec import LawSpec, Mode
 
 NO_WINDOW: int = layout.CONSTANTS["FQ_NO_WINDOW"]
 LIMIT, RATE, TARGET = 125_000, 25_000_000, 31_250
@@ -52,6 +52,17 @@ class Opening(IntEnum):
     AGAIN = 2
     SYN_ACK = 3
     PROVEN = 4
+
+
+class LimitedBy(IntEnum):
+    """What limits the pool (``FQ_LIMITED_BY_...``): the queue; its flows, which do not use their windows; the
+    capacity of the port; or the flows' minimum windows.
+    """
+
+    QUEUE = 0
+    FLOWS = 1
+    CAP = 2
+    FLOOR = 3
 
 
 class OpeningFlags(IntFlag):

@@ -15,6 +15,7 @@ import pytest
 from fairq_ryu.agent import law_header, layout
 
 TYPES = "#include <linux/types.h>\n"
+BINS = layout.CONSTANTS["FQ_HIST_BINS"]
 
 
 def compile_c(source: Path, *arguments: str) -> None:
@@ -106,7 +107,7 @@ def test_histogram_bins_and_bounds_are_inverse(tmp_path: Path) -> None:
         + 'int main(void) { unsigned d; while (scanf("%u", &d) == 1) printf("%u\\n", fq_bin(d)); }\n'
     )
     compile_c(source, "-o", str(tmp_path / "bins"))
-    bounds = [layout.histogram_bounds(i) for i in range(layout.HIST_BINS)]
+    bounds = [layout.histogram_bounds(i) for i in range(BINS)]
     depths = [depth for pair in bounds for depth in pair] + [2**32 - 1] + list(range(70_000))
     answer = subprocess.run(
         [str(tmp_path / "bins")],
@@ -116,9 +117,9 @@ def test_histogram_bins_and_bounds_are_inverse(tmp_path: Path) -> None:
         check=True,
     )
     bins = list(map(int, answer.stdout.split()))
-    edges = 2 * layout.HIST_BINS
-    assert bins[:edges] == [i for i in range(layout.HIST_BINS) for _ in "lh"]
-    assert bins[edges] == layout.HIST_BINS - 1, "the last bin takes all that is deeper"
+    edges = 2 * BINS
+    assert bins[:edges] == [i for i in range(BINS) for _ in "lh"]
+    assert bins[edges] == BINS - 1, "the last bin takes all that is deeper"
     for depth, index in enumerate(bins[edges + 1 :]):
         low, high = bounds[index]
         assert low <= depth <= high

@@ -90,11 +90,6 @@ class Experiment:
             return self.scenario
         return str(Path(self.scenario).relative_to(program.SOURCES.parent))
 
-    @property
-    def expected_s(self) -> float:
-        """All its runs together, as planned."""
-        return len(self.policies) * self.repeat * self.seconds
-
 
 @dataclass(frozen=True)
 class Paper:

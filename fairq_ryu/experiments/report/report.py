@@ -129,7 +129,7 @@ def _disturbed(policies: Sequence[Policy], counted: bool) -> str:
     """
     listed = []
     for policy in policies:
-        made = policy.get("rounds")  # none without mice, and in older results
+        made = policy.get("rounds")  # none without mice
         if made and made["disturbed"]:
             kept = made["counted_disturbed"] if counted else 0
             but = f" ({rounds.number(kept)} counted, as too few others)" if kept else ""

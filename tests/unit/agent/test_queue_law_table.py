@@ -136,10 +136,11 @@ def test_the_parameters_follow_the_port(switch: OpenFlowServer, peer: Peer, data
     data.limits[1] = QueueLimits("bfifo", 50_000, 5_000_000)
     switch.queue_laws.limits_changed()
     assert (data.queue_laws[1][1].limit_bytes, data.queue_laws[1][1].rate) == (50_000, 5_000_000)
+    assert [state.port for state in switch.queue_laws.states(ALL_LAWS)] == [1]
     data.failure = BpfError("no room for another flow table")
     data.limits[1] = QueueLimits("bfifo", 60_000, 5_000_000)
     switch.queue_laws.limits_changed()  # the port has no law any more, and the agent goes on
-    assert switch.queue_laws.law_of(1) is None
+    assert [state.port for state in switch.queue_laws.states(ALL_LAWS)] == [0]
     data.failure = None
     peer.ask(rule())
     data.limits[1] = QueueLimits("", 0, 0)

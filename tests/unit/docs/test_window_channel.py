@@ -12,9 +12,10 @@ from docs.generate import examples
 from fairq_ryu.agent import messages, turn_deadlines
 from fairq_ryu.channel import deadlines, description, oxm, segment_copies
 from fairq_ryu.channel.protocol import ofp
-from fairq_ryu.law_spec import LimitedBy, Mode
+from fairq_ryu.law_spec import Mode
 from fairq_ryu.queue_law_spec import Limits
 from tests.support.documents import blocks, read, rows
+from tests.support.host_laws import LimitedBy
 
 PAGE = read("docs/window-channel.md")
 

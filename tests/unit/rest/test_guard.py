@@ -7,7 +7,7 @@ import pytest
 from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
 from fairq_ryu.rest import setup
-from fairq_ryu.rest.guard import RequestGuard, read_token
+from fairq_ryu.rest.guard import read_token
 
 TOKEN = "0123456789abcdef"
 
@@ -65,11 +65,3 @@ def test_the_settings_of_a_controller(file, monkeypatch):
     assert setup.token(Config()) == TOKEN
     with pytest.raises(UserError):
         setup.token(config)
-
-
-def test_the_number_of_remembered_names_is_bounded():
-    guard = RequestGuard()
-    for number in range(1000):
-        assert not guard.is_own(f"host{number}")
-    assert len(guard._known) <= 64
-    assert guard.is_own("127.0.0.1")

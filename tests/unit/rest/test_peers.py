@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from fairq_ryu import client
 from fairq_ryu.control.operations import far_control
 from fairq_ryu.control.ownership import owners
+from fairq_ryu.rest import cached_reply
 from fairq_ryu.rest import peers as module
 from fairq_ryu.rest.peers import OWN, SCOPE, Peer, Peers, Said, Unanswered, rows, whole, whole_page
 from fairq_ryu.rest.reply import RequestRefused, encode
 from fairq_ryu.rest.tenants import joined
+from tests.support.restsite import RestSite
 
 URL = "http://10.0.0.{}:8080"
 
@@ -36,6 +38,15 @@ class Fabric:
         if isinstance(found, Exception):
             raise found
         return found if isinstance(found, Said) else Said(200, encode(found), False)
+
+
+def test_ports_are_joined_once_for_requests_within_a_short_time(monkeypatch):
+    monkeypatch.setattr(cached_reply, "KEEP", 60.0)
+    fabric, site = Fabric(monkeypatch, {1: {"ports": ["another's"]}}), RestSite()
+    site.service.peers = fabric.peers
+    first, second = (site.ask("/v1/ports").json for _ in range(2))
+    assert first == second and first["ports"][-1] == "another's" and len(first["ports"]) > 1
+    assert len(fabric.asked) == 1
 
 
 def test_lists_are_joined_in_the_order_of_names_and_who_is_missing_is_named(monkeypatch):

@@ -1,4 +1,4 @@
-"""The web server itself, on 127.0.0.1: the fast path, streams, limits; in its own process."""
+"""The web server itself, on 127.0.0.1: streams, limits; in its own process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ from fairq_ryu.rest import cached_reply
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.connections import CONNECTIONS
 from fairq_ryu.rest.schema.state import EventRow, Live
-from fairq_ryu.rest.server import FastPath
 from tests.support.restsite import TOKEN
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -115,17 +114,7 @@ def test_a_head_of_a_stream_is_no_stream(address):
         assert described(address, head(HOST)).startswith(b"HTTP/1.1 200 OK")
 
 
-# The fast path
-
-
-def test_the_fast_path_gives_the_same_answer(address):
-    """An unknown header sends a request the usual way."""
-    short, usual = described(address, head(HOST)), described(address, head(HOST, "X-Other: 1"))
-    parts = [answer.partition(b"\r\n\r\n") for answer in (short, usual)]
-    found = [{line.split(b":")[0].lower() for line in lines.split(b"\r\n")[1:]} for lines, _, _ in parts]
-    assert found[0] == found[1]
-    rows = [json.loads(body)["ports"] for _, _, body in parts]
-    assert [list(row) for row in rows[0]] == [list(row) for row in rows[1]]
+# Requests
 
 
 def test_one_connection_serves_several_requests(address):
@@ -222,29 +211,6 @@ def test_trailers_are_no_second_request(address):
     answer = described(address, "\r\n".join([*lines, ""]).encode() + other + other)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert answer.startswith(b"HTTP/1.1 405 ") and b"\r\nConnection: close\r\n" in answer
-
-
-@pytest.mark.parametrize(
-    ("lines", "fits"),
-    [
-        ([HOST], True),
-        (["host: [::1]:80", "Accept: */*", "User-Agent: x", "Connection: Keep-Alive"], True),
-        ([], False),
-        ([HOST, HOST], False),
-        (["Host: evil.example"], False),
-        ([HOST, "Connection: close"], False),
-        ([HOST, "Content-Length: 0"], False),
-        ([HOST, "Transfer-Encoding: chunked"], False),
-        ([HOST, "Expect: 100-continue"], False),
-        ([HOST, " folded"], False),
-    ],
-)
-def test_requests_that_may_take_the_fast_path(lines, fits):
-    from fairq_ryu.rest.guard import RequestGuard
-
-    short = FastPath("/v1/ports", CachedReply(lambda: b"{}"), RequestGuard().is_own)
-    for _ in range(2):
-        assert short.fits(head(*lines)[:-4]) is fits
 
 
 # Shared answers

@@ -1,8 +1,8 @@
 """A flood of SYNs: the elephants before it, during it and afterwards.
 
 The ``flood`` object of a policy in the result: syns sent in seconds, syn_rate (per s, as achieved),
-during_share (elephants' goodput during the flood / before it), after_queue (as queue.alone). ``elephants``
-and all other figures are of the time of the flood.
+during_share (elephants' goodput during the flood / before it). ``elephants`` and all other figures are of
+the time of the flood.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class FloodMeasurement(Measurement[FloodScenario]):
         sent = self._syns.receive("flood", 60.0)
         mark_after, info_after = self._elephants.mark(), self._elephants.info()
         phase = self.since(before, alone_queue)
-        after, after_queue = self._elephants.measure_alone(
+        after, _ = self._elephants.measure_alone(
             self, "after the flood", scenario.after_s, passed + scenario.flood_s
         )
         self._progress("comparing what arrived with what was sent", 1.0)
@@ -70,7 +70,6 @@ class FloodMeasurement(Measurement[FloodScenario]):
                 "syn_rate": sent["sent"] / sent["seconds"],
                 "seconds": sent["seconds"],
                 "during_share": elephants["goodput_sum_mbit"] / alone if alone else None,
-                "after_queue": after_queue,
             },
             **phase,
         }

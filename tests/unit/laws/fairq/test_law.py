@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairq_ryu.law_spec import LimitedBy, Mode
+from fairq_ryu.law_spec import Mode
 from fairq_ryu.laws.fairq import FairQLaw
-from tests.support.host_laws import ClosedLoop, FedPort, HostLaw, fq_law, in_force
+from tests.support.host_laws import ClosedLoop, FedPort, HostLaw, LimitedBy, fq_law, in_force
 
 LIMIT, RATE, TARGET = 100_000, 25_000_000, 25_000
 CEILING = 125_000  # the limit and 1 ms of the rate
