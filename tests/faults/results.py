@@ -5,11 +5,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+
+from fairq_ryu.experiments.measure import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docs/data/faults.json"
@@ -33,8 +34,7 @@ def outcome(made: int, times: Sequence[float]) -> Outcome:
 
 def write(path: Path, outcomes: Mapping[str, Outcome]) -> None:
     """What one run found, by the names of the faults, with the commit. ``OSError`` if it cannot be written."""
-    command = ["git", "rev-parse", "--short=8", "HEAD"]
-    commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    commit = (machine.commit() or "unknown")[:8]
     found = {"commit": commit, "faults": {name: asdict(each) for name, each in outcomes.items()}}
     path.write_text(json.dumps(found, indent=1) + "\n")
 

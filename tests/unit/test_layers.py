@@ -447,6 +447,7 @@ def test_every_module_for_ryu_is_in_the_table_of_ryu_compat():
 OTHERS = {
     **{name: name for name in ("bench", "docs", "mininet_topos", "packages")},
     "fuzz": "tests/fuzz",
+    "faults": "tests/faults",
     "soak": "tests/soak",
     "vm": "tests/vm",
 }

@@ -10,13 +10,14 @@ from typing import Any
 from ryu.lib import hub
 
 from fairq_ryu.config.loader import Config
-from fairq_ryu.config.schema import SHARED, settings_of
+from fairq_ryu.config.schema import settings_of
 from fairq_ryu.control.operations.requests import WRONG, Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import Policy, available, find, same
 from fairq_ryu.policies.choice import PolicyChoice, make
+from fairq_ryu.policies.common_settings import SHARED
 from fairq_ryu.setting import Value, check_value
 
 _POLICY, _PARAMETER = "policy", "parameter"

@@ -253,7 +253,7 @@ def origin(
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "project_version": __version__,
-        "git_commit": _git("rev-parse", "HEAD"),
+        "git_commit": commit(),
         "git_dirty": None if status is None else bool(status),
         "git_changes": hashlib.sha256(changes.encode()).hexdigest()[:12] if changes else "",
         "scenario_name": scenario_name,
@@ -312,6 +312,11 @@ def switch_share(before: Mapping[int, int], after: Mapping[int, int], seconds: f
     if not used or seconds <= 0:
         return None
     return 100 * max(used) / (os.sysconf("SC_CLK_TCK") * seconds)
+
+
+def commit() -> str | None:
+    """The project's commit; None outside a checkout."""
+    return _git("rev-parse", "HEAD")
 
 
 def _git(*arguments: str) -> str | None:
