@@ -1,5 +1,5 @@
-"""At the end: how often each fault was made, and how soon normal control was back. FAIRQ_FAULT_RESULTS names a
-file that gets the same for `make docs`.
+"""At the end: how often each fault was made, and how soon normal control was back. FAIRQ_FAULT_RESULTS names
+a file that gets the same for `make docs`.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def outcome(made: int, times: Sequence[float]) -> Outcome:
 
 
 def write(path: Path, outcomes: Mapping[str, Outcome]) -> None:
-    """What one run found, by the names of the faults, with the commit. ``OSError`` if it cannot be written."""
+    """What one run found, by the names of the faults, with the commit. ``OSError`` if it cannot."""
     commit = (machine.commit() or "unknown")[:8]
     found = {"commit": commit, "faults": {name: asdict(each) for name, each in outcomes.items()}}
     path.write_text(json.dumps(found, indent=1) + "\n")

@@ -70,7 +70,7 @@ def test_an_experiment_can_be_run(experiment, tmp_path, monkeypatch):
 
 
 def test_a_claim_below_a_table_is_of_what_was_run():
-    """What a paper found with 50 elephants, or with other deadlines, does not stand below the table of 200."""
+    """What a paper found with 50 elephants, or with other deadlines, is not below the table of 200."""
     regime = {"elephants", "deadlines_s", "tenant_flows", "tenant_weights", "groups"}
     other = [each for each in EVERY if regime & each.set.keys()]
     assert {each.id for each in other} == {"RW3", "IQ4", "IQ4b", "SD3", "CT1c"}

@@ -124,9 +124,8 @@ def test_the_simulator_gets_the_configuration_of_an_experiment(bench, tmp_path, 
     given = []
 
     class Simulation:
-        metadata = {"acks": 1}
-
         def __init__(self, chosen, policies, config_file, ack_every):
+            self.metadata = {"acks": 1}
             given.append((config_file and config_file.read_text(), ack_every))
             self.scenario = chosen
 
