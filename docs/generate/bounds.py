@@ -19,7 +19,7 @@ from fairq_ryu.control.reports.events import History, Kind
 from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.flows import entries, listing, parked_syns, table
 from fairq_ryu.fabric.topology import claims, hosts
-from fairq_ryu.rest import connections, guard, streams
+from fairq_ryu.rest import connections, guard, peers, streams
 from fairq_ryu.rest.schema import requests
 from fairq_ryu.ryu_compat import batched_io, limited_log, switch_listener
 
@@ -214,5 +214,12 @@ def _rest() -> list[Row]:
             "status 429; a stream that is not read is ended",
         ),
         ("", "body of a request", "", _size(guard.MAX_BODY), "status 413"),
+        (
+            "",
+            "questions to other controllers at once, and the answer to each",
+            f"{peers.AT_ONCE}",
+            _size(peers.MOST_BYTES),
+            "they wait, and are then not asked; `missing` says so",
+        ),
         ("", "rows of a page", f"{requests.MAX_LIMIT:,}", "", "status 400"),
     ]

@@ -28,9 +28,17 @@ OWN, ELSEWHERE = "controller", "elsewhere"
 the bridge or the port."""
 # A controller that is alive accepts a connection, and answers a question, within this, seconds.
 _TIMEOUT = 3.0
+# So long is waited for a turn to ask.
+_TURN = 3.0
 # A change may wait for an agent and for the database first.
 _CHANGE_TIMEOUT = 10.0
-_MOST_BYTES = 64 << 20
+# 16,384 hosts with 64 addresses each, which nothing else reaches, are less.
+MOST_BYTES = 32 << 20
+"""Of one answer."""
+AT_ONCE = 8
+"""Questions to other controllers under way; more wait. Each takes a connection and the memory of its answer,
+at both ends.
+"""
 
 Rows = list[dict[str, Any]]
 
@@ -66,6 +74,7 @@ class Peers:
 
     def __init__(self, listed: Callable[[], Sequence[Peer]]) -> None:
         self._listed = listed
+        self._turns = hub.Semaphore(AT_ONCE)
 
     def listed(self) -> list[Peer]:
         """The other controllers, in the order of their names."""
@@ -73,7 +82,7 @@ class Peers:
 
     def ask_all(self, target: str) -> Iterator[tuple[Peer, Answer | str]]:
         """The answers of all to ``GET target``, or why there is none, in the order of their names. They are
-        asked at the same time.
+        asked at the same time, as far as :data:`AT_ONCE` allows.
         """
         found: dict[Peer, Answer | str] = {}
 
@@ -88,6 +97,16 @@ class Peers:
         """The answer of one controller to ``GET target``, or why there is none."""
         if peer.silent:
             return "it is silent"
+        # A client must have its answer some time, whatever others have asked for.
+        if not self._turns.acquire(timeout=_TURN):
+            return f"not asked: {AT_ONCE} questions to controllers take longer than {_TURN:g} s"
+        try:
+            return self._answer(peer, target)
+        finally:
+            self._turns.release()
+
+    @staticmethod
+    def _answer(peer: Peer, target: str) -> Answer | str:
         try:
             said = request(peer.rest, "GET", target, {})
             if said.status != HTTPStatus.OK:
@@ -148,7 +167,7 @@ def request(
         try:
             connection.request(method, target, body, {**headers, SCOPE: OWN})
             answer = connection.getresponse()
-            data = answer.read(_MOST_BYTES)
+            data = answer.read(MOST_BYTES)
         except (OSError, http.client.HTTPException) as error:
             raise Unanswered(str(error) or type(error).__name__) from error
         return Said(answer.status, data, answer.headers.get(SCOPE) == ELSEWHERE)

@@ -6,6 +6,7 @@ from http.client import BadStatusLine
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ryu.lib import hub
 
 from fairq_ryu import client
 from fairq_ryu.control.operations import far_control
@@ -62,6 +63,50 @@ def test_lists_are_joined_in_the_order_of_names_and_who_is_missing_is_named(monk
         ],
     }
     assert sorted(number for number, *_ in fabric.asked) == [1, 2, 3, 5]
+
+
+def test_as_many_are_asked_at_once_as_there_are_turns(monkeypatch):
+    under_way, most = 0, 0
+
+    def slow(_):
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        hub.sleep(0)
+        under_way -= 1
+        return {"hosts": [1]}
+
+    numbers = range(1, 3 * module.AT_ONCE)
+    fabric = Fabric(monkeypatch, dict.fromkeys(numbers, slow))
+    questions = [hub.spawn(whole, fabric.peers, "/v1/hosts", {"hosts": []}, rows("hosts")) for _ in range(3)]
+    for each in questions:
+        found = each.wait()
+        assert found["missing"] == [] and len(found["hosts"]) == len(numbers)
+    assert most == module.AT_ONCE and len(fabric.asked) == 3 * len(numbers)
+
+
+def test_a_question_whose_turn_does_not_come_is_missing_and_does_not_keep_a_turn(monkeypatch):
+    monkeypatch.setattr(module, "_TURN", 0.01)
+    never = hub.Event()
+
+    def stands(_):
+        never.wait()
+        return {"hosts": [1]}
+
+    fabric = Fabric(monkeypatch, {1: stands})
+    (peer,) = fabric.peers.listed()
+    asked = [hub.spawn(fabric.peers.ask, peer, "/v1/hosts") for _ in range(module.AT_ONCE)]
+    hub.sleep(0)
+    for _ in range(2):
+        found = whole(fabric.peers, "/v1/hosts", {"hosts": [0]}, rows("hosts"))
+        assert found["hosts"] == [0]
+        assert found["missing"][0]["reason"].startswith("not asked: 8 questions to controllers take longer")
+    never.set()
+    for each in asked:
+        assert each.wait() == {"hosts": [1]}
+    fabric.answers[1] = ValueError("x")  # what fails gives its turn back, too
+    for _ in range(2 * module.AT_ONCE):
+        assert fabric.peers.ask(peer, "/v1/hosts") == "http://10.0.0.1:8080: x"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b"\xff"])
