@@ -13,7 +13,7 @@ from fairq_ryu.errors import plain
 from fairq_ryu.model import PortMode
 from fairq_ryu.openflow.pipeline import Message
 
-# On an observed port nothing is written, not even a scale (unify_scale): that is what a disabled one needs, too.
+# On an observed port nothing is written, not even a scale (unify_scale): a disabled one needs that, too.
 _NUMBERS = {
     PortMode.ACT: port_mode.ACT,
     PortMode.OBSERVE: port_mode.OBSERVE,
