@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from fairq_ryu.control.operations.requests import Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
-from fairq_ryu.policies.base import Policy, available, same
+from fairq_ryu.policies.base import Policy, available, find, same
 from fairq_ryu.policies.choice import PolicyChoice, make
 from fairq_ryu.setting import Value, check_value
 
@@ -74,7 +74,7 @@ class PolicyControl:
         if name not in available():
             raise UserError(f"there is no policy {name!r}", f"known are {', '.join(available())}")
         values = _checked(name, parameters)
-        self._made(name, self.config.changed(name, values), {name} if values else ())
+        self._made(name, self.config.changed(name, values), {name} if values else set())
         changes: dict[Key, Any] = {Key(_PARAMETER, f"{name}.{key}"): value for key, value in values.items()}
         if policy is not None:
             changes[Key(_POLICY)] = name
@@ -115,13 +115,22 @@ class PolicyControl:
             self.log.info("REST: now %s, was %s", words, before.default.name)
             self.report(Occurrence(Kind.POLICY, f"now {words}, was {before.default.name}"))
 
-    def _made(self, name: str, config: Config, anew: Iterable[str]) -> Mapping[str, Policy]:
-        """The policies by name. Those that do not change stay the same objects, with their state."""
+    def _made(self, name: str, config: Config, changed: Set[str]) -> Mapping[str, Policy]:
+        """The policies by name; ``changed``: those whose own settings have changed. Those that do not change
+        stay the same objects, with their state.
+        """
         made = {policy.name: policy for policy in self.windows.engine.choice.policies}
         for each in {name, *(policy for _, policy in config.port_policies())}:
-            if each not in made or each in anew:
+            if each not in made or _changes(each, config, changed):
                 made[each] = make(each, config)
         return made
+
+
+def _changes(name: str, config: Config, changed: Set[str]) -> bool:
+    """Whether settings of a policy have changed, or those of a policy below, which a layer has a copy of."""
+    if name in changed:
+        return True
+    return hasattr(find(name), "on") and _changes(str(config.section(name)["above"]), config, changed)
 
 
 def _new(before: Mapping[str, Value], after: Mapping[str, Value]) -> dict[str, Value]:
