@@ -10,6 +10,7 @@ const KINDS = {
   cng: "congested",
   nom: "normal",
   incast: "incast",
+  share: "share",
   others: "others",
   rate: "rate found",
   loss: "loss",
@@ -24,7 +25,7 @@ const KINDS = {
   mode: "mode",
   far: "far queue",
 };
-const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "others", "law"]);
+const TROUBLE = new Set(["cng", "loss", "missed", "unsent", "incast", "share", "others", "law"]);
 
 export class EventList {
   constructor(store) {

@@ -269,3 +269,24 @@ def test_checksums_that_the_device_finishes_are_right(
             assert all(hosts.programs.port_state(port).rewritten > 0 for port in hosts.ports.values())
         finally:
             hosts.close()
+
+
+@pytest.mark.parametrize("unify", [14, None], ids=["off", "reserved"])
+def test_checksums_of_windows_that_the_switch_converts_are_right(
+    own_namespace: None, unify: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bridge unifies segments whose checksums are not complete yet, and large ones that leave as many."""
+    limits = replace(PATIENT, unify_scale=5, unify_grace=0)
+    monkeypatch.setattr("tests.switch.test_real_hosts.PATIENT", limits)
+    with namespace():
+        hosts = OffloadingHosts()
+        try:
+            hosts.start("off" if unify is not None else "reserved", unify)
+            assert exchange_many(hosts, CONNECTIONS) == []
+            assert [checksum_errors(hosts, each) for each in (CLIENT, SERVER)] == [0, 0]
+            ends = [each for flow in hosts.flows() for each in flow.dir if each.flags & C["FQ_KNOWN"]]
+            assert max(each.wscale for each in ends) == 5
+            assert max(each.own_scale for each in ends) == 15, "14, + 1"
+            assert all(hosts.programs.port_state(port).rewritten > 0 for port in hosts.ports.values())
+        finally:
+            hosts.close()

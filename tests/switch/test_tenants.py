@@ -142,7 +142,24 @@ def test_a_change_of_the_table_applies_to_flows_that_are_open(switch: Switch) ->
     assert granted(switch, *flows) == [10, 20]
     tenants(switch, {BLUE: 1})  # the other's hosts are among the others
     assert granted(switch, *flows) == [15, 15]
-    assert set(states(switch)) == {0, BLUE, RED} and states(switch)[RED].flows == 0
+    assert set(states(switch)) == {0, BLUE}
+
+
+def test_a_tenant_that_gets_the_number_of_another_has_its_own_counts(switch: Switch) -> None:
+    install(switch, FAIRQ, pool=POOL // 4)
+    first, kept, other = (flow(switch, host) for host in ("10.0.2.1", "10.0.1.1", "10.0.7.1"))
+    for _ in range(9):
+        assert granted(switch, first, kept, other) == [10] * 3
+    assert states(switch)[RED].acks > 9
+    acks = states(switch)[BLUE].acks
+    # Renewed, and with a larger network that has the same hosts: they are still the same tenants.
+    tenants(switch, {BLUE: 1, RED: 1})
+    tenants(switch, {BLUE: 1, RED: 1}, hosts={"10.0.0.0/23": BLUE, "10.0.2.0/24": RED})
+    assert states(switch)[RED].acks > 9 and states(switch)[BLUE].acks == acks
+    tenants(switch, {BLUE: 1, RED: 1}, hosts={"10.0.1.0/24": BLUE, "10.0.7.0/24": RED})
+    assert set(states(switch)) == {0, BLUE}
+    other.granted()
+    assert (states(switch)[RED].acks, states(switch)[BLUE].acks) == (1, acks)
 
 
 def test_the_longest_prefix_decides_and_others_are_one_tenant(switch: Switch) -> None:

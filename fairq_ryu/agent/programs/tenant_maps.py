@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import logging
 import time
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence, Set
 from ctypes import c_uint32
 from typing import Any, NamedTuple
 
@@ -64,6 +65,8 @@ class TenantMaps:
         self._bucket_ns = bucket_ns
         self._told: dict[Hashable, dict[bytes, None]] = {}  # the flows with priorities, by who has set them
         self._table: SetTenants | None = None
+        self._counted_by: SetTenants | None = None  # the table that the programs have counted by
+        self._gone: set[int] = set()  # the numbers whose counts are to be removed
         # By IP version, the lengths of prefixes, the longest first; and by these and its bits, each tenant.
         self._lengths: dict[int, list[int]] = {}
         self._by_network: dict[tuple[int, int, int], int] = {}
@@ -91,6 +94,8 @@ class TenantMaps:
             self._table = None
             self._write(wanted)
             self._look_again()
+            self._gone |= gone_tenants(self._counted_by, wanted)
+            self._counted_by = wanted
         if self._table is None:
             self._by_network = {_prefix(network): tenant for network, tenant in wanted.owners.items()}
             lengths = {(version, bits) for version, bits, _ in self._by_network}
@@ -100,6 +105,18 @@ class TenantMaps:
             }
         self._table = wanted
         self.expires_ns = now_ns + wanted.lease_ms * 1_000_000
+
+    def remove_gone(self) -> None:
+        """Remove what was counted for tenants whose numbers are free now, or another's. To be called when the
+        programs know the table, because they would count by the one before again. A flow that leaves its
+        tenant then may take a flow of the next one out of the counts of one time bucket. Raises
+        :class:`BpfError`.
+        """
+        if not self._gone:
+            return
+        keys = self._ports.keys()
+        self._ports.delete_all(b"".join(bytes(key) for key in keys if key.tenant in self._gone))
+        self._gone.clear()
 
     def set_priorities(self, source: Hashable, wanted: Sequence[FlowPriority]) -> None:
         """Set or remove the priorities of flows, or all that this source has set if none is named; the caller
@@ -211,6 +228,38 @@ class TenantMaps:
                         setattr(state, name, getattr(state, name) + getattr(before.state, name))
                 found[tenant] = TenantCounts(tenant, flows, state)
         return [found[tenant] for tenant in sorted(found)]
+
+
+def gone_tenants(before: SetTenants | None, after: SetTenants) -> set[int]:
+    """The numbers of tenants that the next table gives to nobody, or to another tenant: to one that has no
+    host in common with the one before. A controller takes the number of a tenant that it has removed again.
+    """
+    if before is None:
+        return set()
+    had, has = _networks(before), _networks(after)
+    return {
+        number
+        for number in before.weights
+        if number and (number not in after.weights or not _overlap(had[number], has[number]))
+    }
+
+
+def _networks(table: SetTenants) -> defaultdict[int, set[tuple[int, int, int]]]:
+    found: defaultdict[int, set[tuple[int, int, int]]] = defaultdict(set)
+    for network, tenant in table.owners.items():
+        found[tenant].add(_prefix(network))
+    return found
+
+
+def _overlap(some: Set[tuple[int, int, int]], others: Set[tuple[int, int, int]]) -> bool:
+    """Whether a network of one side is, or contains, one of the other side."""
+    return any(
+        (version, bits, prefix >> (own - bits)) in wider
+        for narrower, wider in ((some, others), (others, some))
+        for bits in {bits for _, bits, _ in wider}
+        for version, own, prefix in narrower
+        if own >= bits
+    )
 
 
 def _prefix(network: Network) -> tuple[int, int, int]:

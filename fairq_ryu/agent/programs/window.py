@@ -407,6 +407,7 @@ class WindowProgram(FilterProgram):
             self._tenants.set(wanted, now_ns)
         finally:
             self._write_config()
+        self._tenants.remove_gone()
 
     def set_priorities(self, source: Hashable, wanted: Sequence[FlowPriority]) -> None:
         """As :meth:`fairq_ryu.agent.programs.tenant_maps.TenantMaps.set_priorities`."""

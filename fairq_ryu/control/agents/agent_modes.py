@@ -13,7 +13,12 @@ from fairq_ryu.errors import plain
 from fairq_ryu.model import PortMode
 from fairq_ryu.openflow.pipeline import Message
 
-_NUMBERS = {PortMode.ACT: port_mode.ACT, PortMode.OBSERVE: port_mode.OBSERVE}
+# On an observed port nothing is written, not even a scale (unify_scale): a disabled one needs that, too.
+_NUMBERS = {
+    PortMode.ACT: port_mode.ACT,
+    PortMode.OBSERVE: port_mode.OBSERVE,
+    PortMode.DISABLED: port_mode.OBSERVE,
+}
 
 
 class AgentModes:
@@ -64,8 +69,8 @@ class AgentModes:
 
     def ensure(self, port: int, mode: PortMode) -> list[Message]:
         """Let the agent know the mode of a port, unless it does. To be called before a rule is sent."""
-        number = _NUMBERS.get(mode)
-        if not self.known or number is None or self.ports[port].mode == number:
+        number = _NUMBERS[mode]
+        if not self.known or self.ports[port].mode == number:
             return []
         self.ports[port].mode = number
         return [port_mode.set_port_mode(self._datapath, port, number)]

@@ -76,6 +76,11 @@ class EventReporter:
             words = "incast: the windows of its flows are limited" if incast else "the incast is over"
             self._sink(Occurrence(Kind.INCAST, f"{self._text(key)}: {words}", key))
 
+    def share(self, key: PortKey, tenant: str, broken: bool) -> None:
+        """The least windows of a tenant's flows have begun to break its share of a port, or do so no more."""
+        words = "has more flows than its share holds segments" if broken else "has its share again"
+        self._sink(Occurrence(Kind.SHARE, f"{self._text(key)}: tenant {tenant} {words}", key))
+
     def law_missing(self, key: PortKey, reason: str | None) -> None:
         """Why the switch does not run the law of a port; None: it does, or there is none."""
         if self._ports.get(key, _CALM).law_missing != reason:

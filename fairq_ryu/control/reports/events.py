@@ -25,6 +25,7 @@ class Kind(StrEnum):
     CNG = "cng"
     NOM = "nom"
     INCAST = "incast"
+    SHARE = "share"
     OTHERS = "others"
     RATE = "rate"
     LAW = "law"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from fairq_ryu.channel.port_mode import PortWindows
+from fairq_ryu.channel.port_mode import ACT, PortWindows
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.windows.loss_recovery import LossRecovery
 from fairq_ryu.control.windows.port_modes import PortModes
@@ -54,6 +54,8 @@ class ModeChanges:
     def reported(self, link: AgentLink, found: Sequence[PortWindows], now: float) -> None:
         """An agent has reported the modes of its ports, and the ACKs that it has counted."""
         if link.modes.reported(found):
+            # Disables are not stored, but the agent still has those of a controller that ended.
+            self._all_acted &= all(record.mode == ACT for record in found)
             self.apply(now)
 
     def refused(self, link: AgentLink, now: float) -> bool:

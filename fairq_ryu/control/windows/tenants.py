@@ -9,7 +9,7 @@ Fails open: when nobody renews the lease, laws share out their pools among flows
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ _LOOK_INTERVAL = 1.0
 _FORGOTTEN_S = 5.0
 # Goodput is measured over at least so long.
 _LEAST_SPAN = 0.5
+# A share that no ACK has found broken for so long holds again, s.
+_HOLDS_AFTER_S = 5.0
 
 
 class TenantShare(NamedTuple):
@@ -61,15 +63,25 @@ class _Seen:
     bytes: int
     at: float
     goodput: float = 0.0
+    broken_at: float | None = None
+    """when an ACK was reported last that found the share broken, while it is broken"""
 
 
 class TenantControl:
-    """The tenants of one controller. ``lease`` in seconds."""
+    """The tenants of one controller. ``lease`` in seconds. ``report_share`` is told when least windows begin
+    to break the share of a tenant at a port (True), and when it holds again.
+    """
 
     def __init__(
-        self, configured: Sequence[Tenant], engine: PolicyEngine, links: Mapping[int, AgentLink], lease: int
+        self,
+        configured: Sequence[Tenant],
+        engine: PolicyEngine,
+        links: Mapping[int, AgentLink],
+        lease: int,
+        report_share: Callable[[PortKey, str, bool], None] = lambda *_: None,
     ) -> None:
         self._engine, self._links, self._lease = engine, links, lease
+        self._report_share = report_share
         self._tenants = {each.name: each for each in configured}
         self._numbers: dict[str, int] = {}
         self._freed: list[int] = []  # numbers, in the order in which they became free
@@ -163,12 +175,28 @@ class TenantControl:
             key = PortKey(link.dpid, state.port), state.tenant
             seen = self._seen.get(key)
             if seen is None or state.bytes < seen.bytes:
+                # What an agent has counted before is no news.
                 self._seen[key] = _Seen(state, state.bytes, now)
                 continue
+            self._watch_share(key, seen, state.floored > seen.state.floored, now)
             seen.state = state
             if now - seen.at >= _LEAST_SPAN:
                 seen.goodput = (state.bytes - seen.bytes) / (now - seen.at)
                 seen.bytes, seen.at = state.bytes, now
+
+    def _watch_share(self, key: tuple[PortKey, int], seen: _Seen, grown: bool, now: float) -> None:
+        began = grown and seen.broken_at is None
+        if grown:
+            seen.broken_at = now
+        ended = seen.broken_at is not None and now - seen.broken_at >= _HOLDS_AFTER_S
+        if ended:
+            seen.broken_at = None
+        if not began and not ended:
+            return
+        port, number = key
+        names = {0: OTHERS, **{each: name for name, each in self._numbers.items()}}
+        if number in names:
+            self._report_share(port, names[number], began)
 
     # Displays
 

@@ -75,7 +75,9 @@ class WindowController:
         self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
         self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
         self.queue_laws = QueueLaws(self.engine, self.links, self.lease, beside(config))
-        self.tenants = TenantControl(config.tenants(), self.engine, self.links, self.lease)
+        self.tenants = TenantControl(
+            config.tenants(), self.engine, self.links, self.lease, self._reporter.share
+        )
         self.injector = SegmentInjector(fabric, flows)
         self.recovery = LossRecovery(self.engine, self.links, self.injector, self.lease)
         self.mode_changes = ModeChanges(self.modes, self.engine, self.links, self.recovery, self._send)

@@ -12,6 +12,7 @@ EventKind = Literal[
     "cng",
     "nom",
     "incast",
+    "share",
     "others",
     "rate",
     "law",
@@ -146,9 +147,10 @@ class EventRow(Row):
     time: float = described("time of the event, Unix time", "s")
     kind: EventKind = described(
         "`cng`: a queue became congested; `nom`: it is no longer congested; `incast`: IQM began "
-        "or stopped limiting flows; `others`: the line before a far queue carries traffic that does not come "
-        "here, or no longer; `rate`: the rate of such a line was found, or has changed; `law`: the switch "
-        "does not run the law of a port, which has no windows; "
+        "or stopped limiting flows; `share`: the least windows of a tenant's flows began to break its "
+        "share of a port, or stopped; `others`: the line before a far queue carries traffic that does not "
+        "come here, or no longer; `rate`: the rate of such a line was found, or has changed; `law`: the "
+        "switch does not run the law of a port, which has no windows; "
         "`repin`: a connection got another path; `loss`: a queue "
         "dropped packets; `missed`: a flow missed its deadline; `met`: all announced bytes of a "
         "flow arrived before its deadline; `unsent`: a flow that an application announced ended "

@@ -45,7 +45,7 @@ def test_an_agent_that_has_not_answered_is_told_nothing():
 def test_a_mode_is_sent_unless_the_agent_has_it():
     modes, switch = made()
     assert modes.reported([PortWindows(1, ACT, 0, 0, 0), PortWindows(2, OBSERVE, 0, 0, 0)])
-    for port, mode in ((1, PortMode.ACT), (2, PortMode.OBSERVE), (3, PortMode.DISABLED)):
+    for port, mode in ((1, PortMode.ACT), (2, PortMode.OBSERVE), (2, PortMode.DISABLED)):
         send(switch, modes.ensure(port, mode))
     assert told(switch) == []
     for _ in range(2):
@@ -53,6 +53,14 @@ def test_a_mode_is_sent_unless_the_agent_has_it():
         send(switch, modes.ensure(2, PortMode.ACT))
         send(switch, modes.ensure(3, PortMode.OBSERVE))
     assert told(switch) == [(1, OBSERVE), (2, ACT), (3, OBSERVE)]
+
+
+def test_the_agent_observes_a_disabled_port_so_that_it_writes_nothing_there():
+    modes, switch = made()
+    modes.reported([PortWindows(1, ACT, 0, 0, 0)])
+    for mode in (PortMode.DISABLED, PortMode.OBSERVE, PortMode.DISABLED, PortMode.ACT):
+        send(switch, modes.ensure(1, mode))
+    assert told(switch) == [(1, OBSERVE), (1, ACT)]
 
 
 def test_later_reports_say_nothing_about_modes_because_a_change_may_be_under_way():

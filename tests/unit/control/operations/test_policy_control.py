@@ -210,6 +210,21 @@ def test_ports_of_their_own_policy_stay():
     assert [row["policy"] for row in site.ask("/v1/ports").json["ports"]] == ["sed", "fixed"] * 2
 
 
+def test_a_layer_on_other_ports_follows_the_policy_below():
+    site = RestSite("fairq")
+    site.config._ports = (("role:link", "tenants"), ("role:host", "fixed"))
+    change(site, {"parameters": {"turns": "on"}})
+    layer, fixed = (policy for _, policy in site.windows.engine.choice.rules)
+    assert layer.below.parameters.turns == "on"
+    assert change(site, {"parameters": {"alpha": 0.5}}).status_code == 200
+    (_, after), (_, same) = site.windows.engine.choice.rules
+    assert after.below.parameters.alpha == site.windows.engine.policy.parameters.alpha == 0.5
+    assert same is fixed
+    # What has no part in it keeps its state.
+    change(site, {"policy": "iqm", "parameters": {"initial_window": 4}})
+    assert [policy for _, policy in site.windows.engine.choice.rules] == [after, fixed]
+
+
 def test_the_token_is_needed(site):
     assert change(site, {"policy": "sed"}, HTTP_AUTHORIZATION=None).status_code == 401
     assert site.windows.engine.policy.name == "fairq"

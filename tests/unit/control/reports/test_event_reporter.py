@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fairq_ryu.channel.tenants import TenantState
 from fairq_ryu.control.reports import event_reporter
 from fairq_ryu.control.reports.event_reporter import EventReporter
 from fairq_ryu.control.reports.events import Kind, Occurrence
@@ -53,6 +54,21 @@ def test_incasts_begin_and_end(reported):
         reported.reporter.incast(PORT, incast)
     assert reported.kinds == [Kind.INCAST, Kind.INCAST]
     assert "limited" in reported.events[0][1] and "over" in reported.events[1][1]
+
+
+def test_the_share_of_a_tenant_breaks_and_holds_again(reported):
+    for broken in (True, False):
+        reported.reporter.share(PORT, "blue", broken)
+    assert reported.events == [
+        (
+            Kind.SHARE,
+            "s2-eth1 (2:1): tenant blue has more flows than its share holds segments",
+            PORT,
+            None,
+            1,
+        ),
+        (Kind.SHARE, "s2-eth1 (2:1): tenant blue has its share again", PORT, None, 1),
+    ]
 
 
 LINE = 6_250_000
@@ -214,6 +230,14 @@ def test_an_incast_is_an_event():
     site.open(40, 40000)
     site.sample(backlog=120_000)
     assert kinds(site)["incast"] == 1
+
+
+def test_a_broken_share_is_an_event():
+    site = RestSite("tenants")
+    for floored in (3, 4):
+        state = TenantState(0, 1, 0, 90, 50, 9000, floored, 65536, 5840)
+        site.windows.tenants.reported(site.link, [state], time.monotonic())
+    assert kinds(site)["share"] == 1
 
 
 def test_agents_connect_and_disconnect():

@@ -203,8 +203,8 @@ def test_a_pause_ends_with_a_window_update_when_the_port_is_disabled_or_observed
     )
     network.windows.modes.disables.disable(Scope())
     network.windows.mode_changes.apply(network.now)
-    # The rule goes, then its sender is told.
-    assert names == ["OFPFlowMod", waking.EXP_TYPE_WAKE]
+    # The rule goes, then its sender is told, and only then may the agent write nothing more.
+    assert names == ["OFPFlowMod", waking.EXP_TYPE_WAKE, *[port_mode.EXP_TYPE_PORT_MODE] * 3]
 
 
 def test_disabling_takes_rules_laws_and_recoveries_at_once_and_enabling_brings_them_back():
@@ -219,6 +219,7 @@ def test_disabling_takes_rules_laws_and_recoveries_at_once_and_enabling_brings_t
     network.deliver()
     assert network.rule(B) is None and not network.data.laws
     assert network.server.recovery.settings(B.port) is None
+    assert network.data.observed == {B.port}
     for _ in range(20):
         network.read(A, B, C)
     assert network.rule(B) is None
@@ -226,9 +227,22 @@ def test_disabling_takes_rules_laws_and_recoveries_at_once_and_enabling_brings_t
     disables.enable(Scope())
     changes.apply(network.now)
     network.deliver()
-    assert network.rule(B) is WindowKind.LAW
+    assert network.rule(B) is WindowKind.LAW and network.data.observed == frozenset()
     network.read(B)
     assert network.server.recovery.settings(B.port) == had is not None
+
+
+def test_a_controller_that_starts_again_knows_no_disables_and_lets_every_port_act():
+    network = Network()
+    network.windows.modes.disables.disable(Scope(1, B.port))
+    network.windows.mode_changes.apply(network.now)
+    network.deliver()
+    assert network.data.observed == {B.port}
+    other = Network()
+    other.data.observed = network.data.observed
+    other.connect()
+    # Without a rule, which would bring the mode, too.
+    assert other.data.observed == frozenset()
 
 
 def test_the_agent_refuses_a_recovery_of_an_observed_port():

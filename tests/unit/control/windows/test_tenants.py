@@ -179,3 +179,41 @@ def test_a_number_that_is_taken_again_begins_without_the_figures_of_its_last_ten
     report(net, bytes=1000)
     net.windows.tenants.remove("blue")
     assert not [key for key in net.windows.tenants._seen if key[1] == 1]
+
+
+def test_a_share_that_breaks_is_reported_once_and_when_it_holds_again():
+    net = network()
+    heard: list[tuple[PortKey, str, bool]] = []
+    net.windows.tenants._report_share = lambda *each: heard.append(each)
+    tend(net)
+    port = PortKey(1, A.port)
+    # The counts of an agent that is older than the controller are no news.
+    for floored in (3, 3):
+        report(net, floored=floored)
+    assert heard == []
+    for floored in (4, 9, 9, 9, 9, 10):
+        report(net, floored=floored)
+    assert heard == [(port, "blue", True)]
+    for _ in range(4):
+        report(net, floored=10)
+    assert len(heard) == 1
+    for _ in range(6):
+        report(net, floored=10)
+    assert heard == [(port, "blue", True), (port, "blue", False)]
+    report(net, floored=11)
+    assert heard[2:] == [(port, "blue", True)]
+
+
+def test_counts_that_begin_again_break_no_share():
+    net = network()
+    heard: list[tuple[PortKey, str, bool]] = []
+    net.windows.tenants._report_share = lambda *each: heard.append(each)
+    tend(net)
+    report(net, bytes=1000, floored=1)
+    report(net, bytes=10, floored=7)
+    net.connect()
+    report(net, bytes=20, floored=9)
+    assert heard == []
+    report(net, bytes=20, floored=10, tenant=0)
+    report(net, bytes=20, floored=11, tenant=0)
+    assert heard == [(PortKey(1, A.port), OTHERS, True)]
