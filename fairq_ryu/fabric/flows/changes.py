@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fairq_ryu.fabric.flows.connection import FlowEvent, FlowState, SeenFlow
 from fairq_ryu.fabric.flows.entries import Entries
 from fairq_ryu.fabric.flows.listing import Listing
-from fairq_ryu.fabric.flows.reconcile import GRACE, PHASES, leave_unlisted, parts, update
+from fairq_ryu.fabric.flows.reconcile import GRACE, PHASES, adopt_alive, leave_unlisted, parts, update
 from fairq_ryu.model import FlowKey
 
 
@@ -36,12 +36,14 @@ def apply_changes(
         if listing.remove(key):
             ports.unlisted(key, dpid, now)
     changed = [each for each in changed if not _continues(entries, listing, each, idle_timeout, now)]
+    records = [record for record in changed if record.idle <= idle_timeout]
+    alive = [record for record in records if listing.has_sent_since(record.key, now - record.idle)]
     for record in changed:
         key = record.key if record.key in listing.flows else _own_key(entries, record.key)
         listing.add(key, record, now)
         ports.confirm(key, dpid, now)
-    records = [record for record in changed if record.idle <= idle_timeout]
-    events = [event for phase in PHASES for record in records for event in phase(entries, record, now)]
+    events = [event for record in alive for event in adopt_alive(entries, record, now)]
+    events += [event for phase in PHASES for record in records for event in phase(entries, record, now)]
     for record in changed:
         _note_contradictions(entries, dpid, record.key)
     return events
@@ -125,6 +127,8 @@ def _note_contradictions(entries: Entries, dpid: int, key: FlowKey) -> None:
     listing, connection = entries.listings[dpid], entries.by_flow.get(key)
     listed = listing.flows.get(key)
     if listed is None or connection is None:
+        if listed is not None:
+            listed.strange = True
         listing.recheck.pop(key, None)
         return
     direction = connection.directions[key]

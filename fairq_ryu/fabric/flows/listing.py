@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from fairq_ryu.fabric.flows.connection import SeenFlow
 from fairq_ryu.model import FlowKey, PortKey
 
+LAG = 0.5
+"""The maximum delay of a record's message, by which the record looks younger than it is. Seconds."""
 MOST_LISTED = 2_000_000
 """Directions that are kept of a switch: those of as many connections as the flow table has room for."""
 
@@ -22,7 +24,7 @@ MOST_LISTED = 2_000_000
 @dataclass(slots=True)
 class Listed:
     """A record of a direction as a switch reported it last, with the times of its last segment and of the
-    report, seconds.
+    report, seconds. ``strange``: there was no entry for it then.
     """
 
     port: PortKey
@@ -31,6 +33,7 @@ class Listed:
     wscale: int | None
     mss: int
     reported_at: float
+    strange: bool = False
 
     def record(self, key: FlowKey, now: float) -> SeenFlow:
         """The same record, as if the switch repeated it now. Its counters are known already."""
@@ -51,6 +54,13 @@ class Listing:
             return
         moved_at = now - record.idle
         self.flows[key] = Listed(record.port, record.closed, moved_at, record.wscale, record.mss, now)
+
+    def has_sent_since(self, key: FlowKey, moved_at: float) -> bool:
+        """Whether a direction that had no entry when it was reported last has sent since: a segment at
+        ``moved_at``, seconds, is not the same one.
+        """
+        last = self.flows.get(key)
+        return last is not None and last.strange and moved_at > last.moved_at + LAG
 
     def remove(self, key: FlowKey) -> bool:
         """The switch does not list a direction any more. False if it did not."""

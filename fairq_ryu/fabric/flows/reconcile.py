@@ -16,12 +16,11 @@ from typing import TypeVar
 
 from fairq_ryu.fabric.flows.connection import Connection, Direction, FlowEvent, FlowState, SeenFlow
 from fairq_ryu.fabric.flows.entries import Entries
+from fairq_ryu.fabric.flows.listing import LAG
 
 # Copies may arrive before the records, and segments may follow new rules late: for this time after a change,
 # records that contradict it are ignored. Seconds.
 GRACE = 2.0
-# The maximum delay of a record's message, by which the record looks younger than it is. Seconds.
-LAG = 0.5
 # Records or directions in a step: a millisecond.
 STEP = 50
 
@@ -89,15 +88,28 @@ def _adopt(entries: Entries, connection: Connection | None, record: SeenFlow, no
     A switch that has missed the end of a connection keeps its record, with growing idle time, long after the
     entry was removed. Until then the entry identifies such records. So a record with a segment in the last
     ``closed_timeout`` cannot belong to a connection that has ended. A connection that is only idle is added
-    when it sends again; an idle one is not counted anyway.
+    when it has sent again (:func:`adopt_alive`); an idle one is not counted anyway.
     """
     if record.closed or record.idle >= entries.closed_timeout - LAG:
         return []
     if connection is not None and not _is_another(connection, record, now):
         return []
     events = [] if connection is None else entries.remove(connection)
+    return events + _add(entries, record, now)
+
+
+def adopt_alive(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
+    """Handle a record of a connection that has sent since the switch reported it last, and had no entry then
+    either: it is alive, however long ago its last segment was. One that says a word every few seconds may be
+    reported some seconds after it each time.
+    """
+    known = entries.by_flow.get(record.key) is not None
+    return [] if record.closed or known else _add(entries, record, now)
+
+
+def _add(entries: Entries, record: SeenFlow, now: float) -> list[FlowEvent]:
     new = Connection.new(record.key, FlowState.ESTABLISHED, now, now - record.idle)
-    return events + (entries.add(new) or [])
+    return entries.add(new) or []
 
 
 def _is_another(connection: Connection, record: SeenFlow, now: float) -> bool:

@@ -85,6 +85,35 @@ def test_one_that_is_never_listed_is_not(net):
     assert net.counted == set()
 
 
+def test_one_that_says_a_word_now_and_then_is_known_after_its_second_report(net):
+    """As after a restart of the controller: each report comes long after the word before it."""
+    net.report(*pair(idle=2.5), now=0.0)
+    net.pass_time(0.0, 7.0)
+    net.report(*pair(idle=9.5), now=7.0)  # repeated, and nothing was sent
+    assert net.counted == set()
+    net.report(*pair(idle=2.5), now=8.0)
+    assert net.counted == on(LOCAL)
+
+
+def test_words_before_the_end_do_not_bring_a_connection_back(net):
+    """It was known, and the switch has missed its end: its record shows what was sent before that."""
+    net.open()
+    net.report(*pair(idle=0.1), now=1.0)
+    net.close(2.5)
+    net.replay(net.table.expire(5.0))
+    assert net.counted == set()
+    net.report(*pair(idle=3.0), now=5.0)
+    net.report(*pair(idle=4.0), now=6.0)
+    assert net.counted == set()
+
+
+def test_a_closed_one_is_not_alive_because_it_has_sent(net):
+    net.report(*pair(idle=2.5), now=0.0)
+    net.report(*pair(idle=2.0, closed=True), now=8.0)
+    net.report(*pair(idle=IDLE + 1), now=IDLE + 20.0)
+    assert net.counted == set()
+
+
 def test_what_began_after_the_flows_were_read_is_not_missed(net):
     net.report(now=0.0)
     net.open(now=5.0)
