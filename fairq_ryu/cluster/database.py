@@ -83,12 +83,13 @@ class Fulfilled(Exception):
 @dataclass(slots=True)
 class _Waiting:
     """A transaction that is to be made. ``over``: called with whether it was carried out; ``until``: it is
-    tried again until then, seconds of the monotonic clock.
+    tried again until then, seconds of the monotonic clock; ``begins``: it is not begun later than that.
     """
 
     change: _Change
     over: Callable[[bool], None]
     until: float
+    begins: float
 
 
 class Database:
@@ -236,7 +237,8 @@ class Database:
 
     def _begin(self, waiting: _Waiting, now: float) -> None:
         self.refused = False
-        if not self.connected:
+        # Whoever has asked was told that it is not known to be stored, and may have asked for something else.
+        if not self.connected or now > waiting.begins:
             waiting.over(False)
             return
         transaction = ovs.db.idl.Transaction(self._idl)
@@ -259,12 +261,14 @@ class Database:
         over: Callable[[bool], None] = lambda _: None,
         seconds: float = 0,
         urgent: bool = False,
+        within: float = float("inf"),
     ) -> None:
         """Carry out a transaction after those before it, an ``urgent`` one before all that wait; ``over`` is
-        called with whether it was carried out, as far as is known. It is tried again for ``seconds``.
+        called with whether it was carried out, as far as is known. It is tried again for ``seconds``. If it
+        cannot begin ``within`` so many, because others are before it, it is not carried out.
         """
-        add = self._queue.appendleft if urgent else self._queue.append
-        add(_Waiting(change, over, time.monotonic() + seconds))
+        add, now = self._queue.appendleft if urgent else self._queue.append, time.monotonic()
+        add(_Waiting(change, over, now + seconds, now + within))
 
     # Rows
 

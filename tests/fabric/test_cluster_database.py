@@ -233,6 +233,21 @@ def test_an_urgent_transaction_is_carried_out_before_those_that_wait(server):
     assert order == [0, "beat", 1, 2, 3]
 
 
+def test_a_request_that_could_not_begin_in_its_time_is_not_carried_out_later(server):
+    a, results = Client(server.remote), []
+    a.until(lambda: a.database.connected)
+    server.signal(signal.SIGSTOP)
+    a.database.write(rows.put({("tenant", "x"): "1"}, {}), results.append)
+    a.database.write(rows.put({("tenant", "y"): "1"}, {}), results.append, 0.1, within=0.1)
+    a.database.write(rows.put({("tenant", "z"): "1"}, {}), results.append, 60.0, within=60.0)
+    a.database.work()
+    time.sleep(0.2)
+    server.signal(signal.SIGCONT)
+    a.until(lambda: len(results) == 3)
+    assert results == [True, False, True]
+    assert a.requests() == {("tenant", "x"): "1", ("tenant", "z"): "1"}
+
+
 def test_rows_are_found_without_a_look_at_all(server, monkeypatch):
     a = Client(server.remote)
     assert a.write(rows.put({("tenant", "x"): "1", ("tenant", "y"): "1"}, {}))

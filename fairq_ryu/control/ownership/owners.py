@@ -182,7 +182,7 @@ class Owners:
 
         # With something expected, a second attempt would find the first one's values.
         seconds = 0.0 if expected else _STORING
-        self.database.write(rows.put(changes, expected), done, seconds)
+        self.database.write(rows.put(changes, expected), done, seconds, within=_STORING)
         over.wait(2 * _STORING)
         if not found or (not found[0] and not (expected and self.database.connected)):
             return None

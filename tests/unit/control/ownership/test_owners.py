@@ -45,8 +45,8 @@ class Rows:
         found, self.texts = self.texts, {}
         return found
 
-    def write(self, change, over=lambda _: None, seconds=0.0, urgent=False):
-        self.urgent[change.__name__] = urgent
+    def write(self, change, over=lambda _: None, seconds=0.0, urgent=False, within=None):
+        self.urgent[change.__name__], self.within = urgent, within
         if self.slow:
             return
         self.refused = False
@@ -336,6 +336,7 @@ def test_requests_that_wait_delay_neither_beats_nor_claims(site, monkeypatch):
     site.run(MISSES + 6)
     site.owners.store({("policy", ""): '"sed"'}, {})
     assert site.rows.urgent == {"beat": True, "claim": True, "<lambda>": False}
+    assert site.rows.within == module._STORING
 
 
 def test_requests_are_carried_out(site):
