@@ -31,8 +31,9 @@ from fairq_ryu.fabric.flows.connection import (
 )
 from fairq_ryu.fabric.flows.entries import SYN_TIMEOUT, Entries
 from fairq_ryu.fabric.flows.flow_ports import FlowPorts
+from fairq_ryu.fabric.flows.listing import LAG
 from fairq_ryu.fabric.flows.parked_syns import ParkedSyns
-from fairq_ryu.fabric.flows.reconcile import GRACE, LAG
+from fairq_ryu.fabric.flows.reconcile import GRACE
 from fairq_ryu.fabric.flows.reorder_buffer import ReorderBuffer, is_answer
 from fairq_ryu.fabric.flows.switch_reports import REMOVED_PER_SLICE, SwitchReports
 from fairq_ryu.model import FlowKey, FlowPath, PortKey, TcpSegment, new_tuple
