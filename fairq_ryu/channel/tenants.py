@@ -30,6 +30,8 @@ from fairq_ryu.tenants import (
 EXP_TYPE_SET_TENANTS = 22
 EXP_TYPE_TENANT_STATES = 23
 LEAST_LEASE_MS, MOST_LEASE_MS = 100, 600_000
+LEFT_OUT = MOST_TENANTS + 1
+"""In the place of a tenant: what is of no tenant, because there was no room for theirs at the port."""
 ERROR_TENANTS = 17
 """Code (exp_type) of the OFPET_EXPERIMENTER error that answers a SET_TENANTS; its data says what is wrong."""
 ERRORS = {ERROR_TENANTS: "wrong table of tenants"}
@@ -92,6 +94,7 @@ class TenantState(NamedTuple):
     none); ``flows`` that use their windows or are new; ``acks`` that met a share of the tenant, ``bytes`` of
     payload that they have acknowledged, and those of them, ``floored``, at which one segment for each flow
     was more than the share; ``part_q16``: the share of its windows then, in 65536ths; ``pool`` then, bytes.
+    Of :data:`LEFT_OUT`, only ``acks`` has a meaning: handshakes and ACKs that met no share for want of room.
     """
 
     table: int

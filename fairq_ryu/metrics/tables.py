@@ -268,7 +268,7 @@ TENANTS = (
         "fairq_tenant_goodput_bytes_per_second",
         "gauge",
         "Acknowledged payload of the tenant at the port in the last second or so. Only with the policy "
-        "tenants, as the next five.",
+        "tenants, as the next six.",
         _TENANT,
     ),
     Family("fairq_tenant_share_ratio", "gauge", "Part of the port's windows that is the tenant's.", _TENANT),
@@ -280,6 +280,12 @@ TENANTS = (
         "counter",
         "Of these, ACKs at which one segment for each flow was more than the share.",
         _TENANT,
+    ),
+    Family(
+        "fairq_tenants_left_out_acks_total",
+        "counter",
+        "Handshakes and ACKs that met no share, because the agent had no room for another tenant there.",
+        _PORT,
     ),
 )
 _GIF_STATES = ("open", "met", "missed", "ended", "none")
@@ -317,9 +323,12 @@ def tenants(state: ControllerState, _now: float) -> Samples:
     for tenant in tenant_rows(state.windows):
         found["fairq_tenant_weight"].append(((tenant["name"],), tenant["weight"]))
         for row in tenant["ports"]:
-            labels = (row["dpid"], str(row["port"]), row["name"], tenant["name"])
+            labels = (row["dpid"], str(row["port"]), row["name"])
             for name, (field, factor) in _TENANT_FIELDS.items():
-                found[name].append((labels, row[field] * factor))
+                found[name].append(((*labels, tenant["name"]), row[field] * factor))
+    for key, left_out in state.windows.tenants.left_out().items():
+        labels = (dpid_text(key.dpid), str(key.port), state.windows.inventory.name(key))
+        found["fairq_tenants_left_out_acks_total"].append((labels, left_out))
     return found
 
 

@@ -14,7 +14,7 @@ from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.port_mode import PortWindows
 from fairq_ryu.channel.queue_depth import QueueDepth
 from fairq_ryu.channel.queue_law import QueueLawState
-from fairq_ryu.channel.tenants import TenantState
+from fairq_ryu.channel.tenants import LEFT_OUT, TenantState
 from fairq_ryu.channel.window_law import LawState
 from fairq_ryu.config.loader import Config
 from fairq_ryu.control.operations.state import ControllerState
@@ -104,7 +104,9 @@ def full_controller() -> Any:
     link.ports[C.port].window_law.state = counts
     judged = QueueLawState(B.port, B.port, AfqLaw.kind, 1, 4, 900, 50, 3, 880, 2, 500 << 16, 4, 2000)
     site.windows.queue_laws.reported(link, [judged])
-    site.windows.tenants.reported(link, [TenantState(0, B.port, 0, 4, 50, 9000, 3, 65536, 40_000)], now)
+    left_out = TenantState(0, B.port, LEFT_OUT, 0, 18, 0, 0, 0, 0)
+    tenants = [TenantState(0, B.port, 0, 4, 50, 9000, 3, 65536, 40_000), left_out]
+    site.windows.tenants.reported(link, tenants, now)
     site.windows.recovery.reported({"lost": 1, "ignored": 1})
     site.windows.injector.counts.update({"wake": 3, "dupack": 1, "dupack: addresses not known": 2})
     site.fabric.paths._keep(Assigned(KEY, A, B, ((A, B),), True))

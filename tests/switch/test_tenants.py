@@ -16,7 +16,7 @@ from fairq_ryu.agent.law_table import parameters
 from fairq_ryu.agent.programs.flow_key import flow_key
 from fairq_ryu.agent.programs.tenant_maps import TenantMaps
 from fairq_ryu.channel.flow_priorities import FlowPriority
-from fairq_ryu.channel.tenants import SetTenants, TenantState
+from fairq_ryu.channel.tenants import LEFT_OUT, SetTenants, TenantState
 from fairq_ryu.far_queue import FarQueue
 from fairq_ryu.laws.fairq import FairQLaw
 from fairq_ryu.laws.las import LasLaw
@@ -80,7 +80,10 @@ def granted(switch: Switch, *flows: Connection, at: int | None = None) -> list[i
 
 
 def states(switch: Switch) -> dict[int, TenantState]:
-    return {state.tenant: state for state in switch.datapath.tenant_states(PORT)}
+    found = {state.tenant: state for state in switch.datapath.tenant_states(PORT)}
+    left_out = found.pop(LEFT_OUT, None)
+    assert left_out is not None if found else left_out is None or left_out.acks
+    return found
 
 
 def test_a_tenant_has_its_part_however_many_flows_it_opens(switch: Switch) -> None:
@@ -294,7 +297,8 @@ def test_a_far_queue_is_shared_by_tenant_as_a_port_is(switch: Switch) -> None:
         data.window.law_states.set(c_uint32(here), state)
         one, *many = (flow(switch, host) for host in ("10.0.2.1", *(f"10.0.1.{i}" for i in range(1, 6))))
         assert granted(switch, one, *many, at=here) == [15, *[3] * 5]
-        assert {each.tenant: each.flows for each in data.tenant_states(far.ofport)} == {BLUE: 5, RED: 1}
+        assert [each[2:5] for each in data.tenant_states(far.ofport)[-1:]] == [(LEFT_OUT, 0, 0)]
+        assert {each.tenant: each.flows for each in data.tenant_states(far.ofport)[:-1]} == {BLUE: 5, RED: 1}
         tenants(switch, {BLUE: 2, RED: 1})
         assert granted(switch, one, *many, at=here) == [10, *[4] * 5]
         tenants(switch, {BLUE: 1, RED: 1}, lease=0)
@@ -480,6 +484,8 @@ def test_tenants_without_flows_for_a_minute_make_room_for_others(switch: Switch,
         maps._sweep_ns = 0
         host.sweep(10**12, 10**12)
         assert maps.left_out - before == 18, "of each flow a handshake, its SYN-ACK and an ACK"
+        (state,) = switch.datapath.tenant_states(PORT)
+        assert (state.tenant, state.acks) == (LEFT_OUT, 18)
         makes_room = idle_s > 60
         assert granted(switch, *flows) == ([15, *[3] * 5] if makes_room else [5] * 6)
         assert maps._ports.get(others[0]) is None if makes_room else maps._ports.get(others[0])

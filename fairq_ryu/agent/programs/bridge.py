@@ -32,7 +32,7 @@ from fairq_ryu.channel.flow_changes import ChangeRequest, Changes
 from fairq_ryu.channel.flow_priorities import FlowPriority
 from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
-from fairq_ryu.channel.tenants import SetTenants, TenantState
+from fairq_ryu.channel.tenants import LEFT_OUT, SetTenants, TenantState
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import Congestion, FlowKey, SegmentState, Thresholds, WindowRule
 
@@ -214,9 +214,10 @@ class BridgePrograms(BridgePorts):
         self.window.set_priorities(self, wanted)
 
     def tenant_states(self, port: int) -> list[TenantState]:
-        """What the tenants have at a port."""
-        table = self.window.tenants_in_force
-        return [
+        """What the tenants have at a port, and last what met none of them for want of room."""
+        table, ifindex = self.window.tenants_in_force, self._ports[port].ifindex
+        left_out = self.window.left_out_of(ifindex)
+        states = [
             TenantState(
                 table,
                 port,
@@ -228,8 +229,11 @@ class BridgePrograms(BridgePorts):
                 state.part_q16,
                 state.pool,
             )
-            for tenant, flows, state in self.window.tenant_counts(self._ports[port].ifindex)
+            for tenant, flows, state in self.window.tenant_counts(ifindex)
         ]
+        if left_out is not None:
+            states.append(TenantState(table, port, LEFT_OUT, 0, left_out, 0, 0, 0, 0))
+        return states
 
     def law_state(self, port: int) -> Any | None:
         """The state of a port's law, an ``fq_law_state``; None: it has none."""

@@ -171,7 +171,7 @@ class TenantMaps:
     def clear(self, slot: int) -> None:
         """A slot is free: nothing is left of the tenants there."""
         found = self.port_tenants.get(c_uint32(slot))
-        if found is None or not found.present:
+        if found is None or not (found.present or found.left_out):
             return
         for tenant in _bits(found.present):
             self._ports.delete(layout.fq_tenant_key(slot=slot, tenant=tenant))
@@ -228,6 +228,14 @@ class TenantMaps:
                         setattr(state, name, getattr(state, name) + getattr(before.state, name))
                 found[tenant] = TenantCounts(tenant, flows, state)
         return [found[tenant] for tenant in sorted(found)]
+
+    def left_out_of(self, slots: Iterable[int]) -> int | None:
+        """The handshakes and ACKs for whose tenants there was no room in some slots, which are of one port;
+        None: no tenant has sent there.
+        """
+        there = [here for slot in slots if (here := self.port_tenants.get(c_uint32(slot))) is not None]
+        left_out = sum(here.left_out for here in there)
+        return left_out if left_out or any(here.present for here in there) else None
 
 
 def gone_tenants(before: SetTenants | None, after: SetTenants) -> set[int]:

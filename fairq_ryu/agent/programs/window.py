@@ -439,6 +439,10 @@ class WindowProgram(FilterProgram):
         """What the tenants have at a port, or at a far queue, by its id."""
         return self._tenants.counts(self.slots[each] for each in self.ids(ifindex))
 
+    def left_out_of(self, ifindex: int) -> int | None:
+        """What :meth:`tenant_counts` misses: as :meth:`TenantMaps.left_out_of`."""
+        return self._tenants.left_out_of(self.slots[each] for each in self.ids(ifindex))
+
     @property
     def shared_maps(self) -> dict[str, int]:
         """The maps that the queue program uses as well: their file descriptors, by name."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 from fairq_ryu.channel import tenants as channel
@@ -199,6 +200,14 @@ class TenantControl:
             self._report_share(port, names[number], began)
 
     # Displays
+
+    def left_out(self) -> dict[PortKey, int]:
+        """The handshakes and ACKs for whose tenants there was no room, by ports where tenants have sent."""
+        return {
+            port: seen.state.acks
+            for (port, tenant), seen in sorted(self._seen.items(), key=itemgetter(0))
+            if tenant == channel.LEFT_OUT
+        }
 
     def shares(self, name: str) -> dict[PortKey, TenantShare]:
         """What a tenant, or :data:`OTHERS`, has at each port where it has sent."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from fairq_ryu.agent import layout
-from fairq_ryu.channel.tenants import TenantState
+from fairq_ryu.channel.tenants import LEFT_OUT, TenantState
 from fairq_ryu.config.loader import Config
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey
@@ -217,3 +217,12 @@ def test_counts_that_begin_again_break_no_share():
     report(net, bytes=20, floored=10, tenant=0)
     report(net, bytes=20, floored=11, tenant=0)
     assert heard == [(PortKey(1, A.port), OTHERS, True)]
+
+
+def test_what_met_no_share_is_no_tenant():
+    net = network()
+    tend(net)
+    report(net, tenant=LEFT_OUT, acks=18)
+    assert net.windows.tenants.left_out() == {PortKey(1, A.port): 18}
+    names = [OTHERS, *(each.name for each in net.windows.tenants.tenants())]
+    assert [len(net.windows.tenants.shares(name)) for name in names] == [1, 0, 0]
