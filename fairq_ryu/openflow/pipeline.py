@@ -307,10 +307,15 @@ def clear(datapath: Datapath) -> Message:
 
 
 def source(
-    datapath: Datapath, mac: str, ports: int | Iterable[int], idle_timeout: int, vlan: int = 0
+    datapath: Datapath,
+    mac: str,
+    ports: int | Iterable[int],
+    idle_timeout: int,
+    vlan: int = 0,
+    first: bool = False,
 ) -> list[Message]:
     """A host is behind a port, or behind the members of a bond: its frames there are not copied to the
-    controller until it is silent for ``idle_timeout`` seconds.
+    controller until it is silent for ``idle_timeout`` seconds. ``first``: the bridge has no rule for it yet.
     """
     rules = [
         rule(
@@ -326,7 +331,9 @@ def source(
         )
         for port in ([ports] if isinstance(ports, int) else ports)
     ]
-    return [forget_source(datapath, mac, vlan), *rules]
+    # Open vSwitch looks at every rule with this cookie to remove one: in a flood of new addresses that would
+    # be most of its work.
+    return rules if first else [forget_source(datapath, mac, vlan), *rules]
 
 
 def remove(datapath: Datapath, table: int, priority: int, match: Any) -> Message:

@@ -93,7 +93,7 @@ class HostLearning:
         # copy that was under way before the rule was installed.
         if changed or now - host.sent_at > _RESEND_INTERVAL:
             host.sent_at = now
-            messages += self._source(datapath, host)
+            messages += self._source(datapath, host, first=new)
         return messages
 
     def _moved(self, host: Host, before: PortKey) -> list[Outgoing]:
@@ -106,10 +106,13 @@ class HostLearning:
             messages.append((former, pipeline.forget_source(former, host.mac, host.vlan)))
         return messages
 
-    def _source(self, datapath: Datapath, host: Host) -> list[Outgoing]:
-        """The rules of a host at its port, or at all members of its bond."""
+    def _source(self, datapath: Datapath, host: Host, first: bool = False) -> list[Outgoing]:
+        """The rules of a host at its port, or at all members of its bond. ``first``: it was not known, so
+        that it has none: a host is forgotten with its rules.
+        """
         numbers = [port.port for port in self.ports.members(host.port)]
-        return to_switch(datapath, pipeline.source(datapath, host.mac, numbers, self.idle_timeout, host.vlan))
+        rules = pipeline.source(datapath, host.mac, numbers, self.idle_timeout, host.vlan, first)
+        return to_switch(datapath, rules)
 
     def decide_claims(self, now: float) -> list[Outgoing]:
         """Learn what hosts claimed whose holders do not answer, and ask other holders."""

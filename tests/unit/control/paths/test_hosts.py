@@ -1,5 +1,7 @@
 """ARP requests for unknown hosts go to all hosts, at a limited rate from each port."""
 
+from fairq_ryu.openflow import pipeline
+from fairq_ryu.packet import parse
 from tests.unit.control.paths.test_address_claims import (
     LIAR,
     LIAR_IP,
@@ -22,3 +24,18 @@ def test_a_port_that_asks_for_unknown_hosts_disturbs_the_others_at_a_limited_rat
     assert flooded(5.1, OTHER, OTHER_IP)  # another port
     assert network.comes(arp(mac(LIAR), LIAR_IP, VICTIM_IP), LIAR, 5.2)  # a known host: it is answered
     assert not flooded(5.9) and flooded(6.0)
+
+
+def test_the_rule_of_a_host_that_nobody_knew_replaces_none():
+    """A bridge looks at all rules of hosts to remove one: not for each of thousands of new addresses."""
+    network = Network()
+
+    def source_rules(now):
+        frame = parse.parse(arp("02:00:00:00:77:01", "10.0.7.1", "10.0.7.2"))
+        network.fabric.host_seen(network.bridge, frame, LIAR, now)
+        rules = [each for each in network.bridge.sent if getattr(each, "table_id", None) == pipeline.SOURCE]
+        network.bridge.log.clear()
+        return [each.command for each in rules]
+
+    assert source_rules(5.0) == [pipeline.ofp.OFPFC_ADD]
+    assert source_rules(30.0) == [pipeline.ofp.OFPFC_DELETE, pipeline.ofp.OFPFC_ADD]  # sent again
