@@ -53,8 +53,8 @@ def millionths(part: float) -> int:
 
 
 def delay_settings(section: str) -> tuple[Setting, Setting]:
-    """The target of CoDel's control law, and the round-trip time that its interval is worked out from: twice
-    this time and that in which the full buffer drains, at least 10 ms.
+    """The target of CoDel's control law, whose interval is twenty times as long; and the round-trip time from
+    which both are worked out where the target is not given, see `queue_law_spec.delay_times`.
     """
     return (
         Setting(
@@ -63,7 +63,8 @@ def delay_settings(section: str) -> tuple[Setting, Setting]:
             0.0,
             "s",
             "Queueing delay that the law aims at (0: a tenth of base_rtt and the time that the full buffer "
-            "takes to drain, at least 0.5 ms and 1.5 full frames). Set it where a certain delay is promised.",
+            "takes to drain, at least 0.5 ms and 1.5 full frames). The interval is 20 times as long, at least "
+            "10 ms. Set it where a certain delay is promised.",
             0,
             10,
         ),

@@ -97,7 +97,7 @@ def test_our_settings_are_the_kernel_s(tmp_path: Path) -> None:
     assert "min 20000 max 60000" in red and "probability 0.02" in red
     # Ours drops above max_th what it could mark.
     assert red.endswith(" ecn harddrop")
-    assert QDISCS["codel"].at(10, 100_000, config).arguments.endswith("target 5000us interval 162000us ecn")
+    assert QDISCS["codel"].at(10, 100_000, config).arguments.endswith("target 5000us interval 100000us ecn")
     assert "max 10 target 8 " in QDISCS["sfb"].at(10, 100_000, config).arguments
 
 

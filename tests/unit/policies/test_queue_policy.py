@@ -91,6 +91,8 @@ def test_delays_fit_the_port() -> None:
     assert codel.delay_times(30_000, 125_000_000) == (500, 10_000), "at least 10 ms"
     # A full frame takes 1.2 ms at 10 Mbit/s.
     assert codel.delay_times(6_250, 1_250_000).target_us == 3 * FRAME * 1_000_000 // 2_500_000
+    assert CodelLaw(target_us=5000).delay_times(125_000, 1_250_000) == (5000, 100_000), "CoDel's own"
+    assert CodelLaw(target_us=200).delay_times(125_000, 1_250_000) == (200, 10_000)
     asked = CodelLaw(target_us=5000, interval_us=100_000)
     assert asked.delay_times(125_000, 25_000_000) == (5000, 100_000)
 
