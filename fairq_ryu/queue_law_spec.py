@@ -138,9 +138,9 @@ def delay_times(law: Delay, limit: int, rate: int) -> DelayTimes:
     """Target and interval that are in force on a port with this buffer (bytes) and rate (bytes/s, not 0).
 
     The interval is two round trips with a full buffer: 100 ms and a target of 5 ms, made for paths of 120 ms,
-    would never act where the whole buffer is 5 ms. The target is a twentieth of the interval, and at least one
-    and a half packets; a given target has an interval of twenty times as long, as CoDel's own. The interval is
-    at least 10 ms. Both are within the bounds of the parameters.
+    would never act where the whole buffer is 5 ms. The target is a twentieth of it, and at least one and a
+    half packets; a given target has an interval of twenty times as long, as CoDel's own. The interval is at
+    least 10 ms. Both are within the bounds of the parameters.
     """
     drain_us = limit * 1_000_000 // rate
     interval = law.interval_us or max(10_000, 20 * law.target_us or 2 * (law.base_rtt_us + drain_us))
