@@ -63,8 +63,8 @@ def delay_settings(section: str) -> tuple[Setting, Setting]:
             0.0,
             "s",
             "Queueing delay that the law aims at (0: a tenth of base_rtt and the time that the full buffer "
-            "takes to drain, at least 0.5 ms and 1.5 full frames). The interval is 20 times as long, at least "
-            "10 ms. Set it where a certain delay is promised.",
+            "takes to drain, at least 0.5 ms and 1.5 full frames). The interval is 20 times as long, at "
+            "least 10 ms. Set it where a certain delay is promised.",
             0,
             10,
         ),
