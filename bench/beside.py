@@ -81,8 +81,7 @@ def _port(network: Network, governed: bool) -> Bottleneck:
     law = None
     if governed:
         limits = QueueLimits("model", network.buffer, int(network.rate / 8))
-        times = {"interval_us": network.interval, "base_rtt_us": network.round_trip}
-        law = switch_law(parameters(FairQLaw(**times), limits))
+        law = switch_law(parameters(FairQLaw(base_rtt_us=network.round_trip), limits))
     return Bottleneck(network.rate, network.round_trip * 1000, network.buffer, law)
 
 
