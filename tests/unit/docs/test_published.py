@@ -18,7 +18,7 @@ TEXTS = {page: page.read_text(encoding="utf-8") for page in pages()}
 COMMIT = re.compile(r"\bcommit [0-9a-f]{8,}")
 COMMAND = re.compile(r"fairq (?:run|sweep|simulate|compare) |make (?:demo|bench|soak)|python3? -m |\[command")
 RESULT = re.compile(
-    r"^(?:drops at the bottleneck|queue mean|switch's thread|\d+ of \d+ rows|\d+ claims: | +senders = )",
+    r"^(?:drops at the bottleneck|queue mean|switch's thread|\d+ of \d+ rows|\d+ claims: )",
     re.MULTILINE,
 )
 INTERVAL = re.compile(r"\u00b1|\[-?[\d.,]+, -?[\d.,]+\]")
