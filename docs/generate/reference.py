@@ -250,7 +250,7 @@ def fields_of_type(old: Old, name: str) -> Rows:
 
 def faults(_old: Old) -> Rows:
     """What is promised when something breaks."""
-    _commit, outcomes = fault_results.read()
+    outcomes = fault_results.read()
     head = ("what happens", "forwarding meanwhile", "lowered windows meanwhile", "what else")
     shown: Rows = [(*head, "held", "control back after, s: median, longest")]
     for each in FAULTS:

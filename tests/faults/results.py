@@ -18,8 +18,9 @@ FILE = ROOT / "docs/data/faults.json"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One fault. Times are those of the rounds that passed, seconds; 0: none did."""
+    """One fault at a commit. Times are those of the rounds that passed, seconds; 0: none did."""
 
+    commit: str
     made: int
     passed: int
     median: float
@@ -29,17 +30,18 @@ class Outcome:
 def outcome(made: int, times: Sequence[float]) -> Outcome:
     """Of a fault that was ``made`` so often, and after which control came back in ``times``, in seconds."""
     middle, longest = (median(times), max(times)) if times else (0.0, 0.0)
-    return Outcome(made, len(times), round(middle, 1), round(longest, 1))
+    commit = (machine.commit() or "unknown")[:8]
+    return Outcome(commit, made, len(times), round(middle, 1), round(longest, 1))
 
 
 def write(path: Path, outcomes: Mapping[str, Outcome]) -> None:
-    """What one run found, by the names of the faults, with the commit. ``OSError`` if it cannot."""
-    commit = (machine.commit() or "unknown")[:8]
-    found = {"commit": commit, "faults": {name: asdict(each) for name, each in outcomes.items()}}
-    path.write_text(json.dumps(found, indent=1) + "\n")
+    """Put what a run found into a file, by the names of the faults; what it has of others stays. ``OSError`` if
+    that fails.
+    """
+    found = {**(read(path) if path.exists() else {}), **outcomes}
+    path.write_text(json.dumps({name: asdict(each) for name, each in found.items()}, indent=1) + "\n")
 
 
-def read() -> tuple[str, dict[str, Outcome]]:
-    """The commit, and what is published of each fault."""
-    found = json.loads(FILE.read_text())
-    return found["commit"], {name: Outcome(**each) for name, each in found["faults"].items()}
+def read(path: Path = FILE) -> dict[str, Outcome]:
+    """What a file has of each fault."""
+    return {name: Outcome(**each) for name, each in json.loads(path.read_text()).items()}
