@@ -35,8 +35,8 @@ def outcome(made: int, times: Sequence[float]) -> Outcome:
 
 
 def write(path: Path, outcomes: Mapping[str, Outcome]) -> None:
-    """Put what a run found into a file, by the names of the faults; what it has of others stays. ``OSError`` if
-    that fails.
+    """Put what a run found into a file, by the names of the faults; what it has of others stays. ``OSError``
+    if that fails.
     """
     found = {**(read(path) if path.exists() else {}), **outcomes}
     path.write_text(json.dumps({name: asdict(each) for name, each in found.items()}, indent=1) + "\n")
