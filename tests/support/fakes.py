@@ -24,6 +24,7 @@ from fairq_ryu.channel.hidden_queue import HiddenQueue
 from fairq_ryu.channel.segment_copies import SegmentMatch
 from fairq_ryu.channel.tenants import SetTenants, TenantState
 from fairq_ryu.model import Congestion, FlowInfo, FlowKey, SegmentState, Thresholds, WindowRule
+from fairq_ryu.openflow.barriers import Barriers
 from fairq_ryu.ryu_compat import cached_matches, controller_actions, experimenter_multipart
 
 # As the controller does.
@@ -112,6 +113,12 @@ class FakeSwitch(ProtocolDesc):
     @property
     def sent(self) -> list[Any]:
         return [message for dpid, message in self.log if dpid == self.id]
+
+    def answer_barriers(self, barriers: Barriers) -> None:
+        """Reply to all barriers that were sent to the switch."""
+        for message in self.sent:
+            if type(message).__name__ == "OFPBarrierRequest":
+                barriers.answered((self.id, message.xid))
 
 
 class FakeDatapath:

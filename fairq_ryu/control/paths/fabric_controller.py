@@ -115,7 +115,9 @@ class FabricController:
         self._segments = SegmentProbes(self.bridges, self.topology, self.logical_ports, log)
         self._routed_version = self.topology.version
         self._take_over = TakeOver(self.bridges, self.topology, self.logical_ports, self._forwarding, log)
-        self._new_host_ports: list[PortKey] = []  # since the last refresh
+        # Since the last refresh.
+        self._new_host_ports: list[PortKey] = []
+        self._changed_ports: set[PortKey] = set()
 
     # Bridges, ports and links
 
@@ -217,6 +219,7 @@ class FabricController:
             # Its hosts may be in another VLAN now.
             self._sender.send(self._learning.forget_port(port))
         if changed:
+            self._changed_ports.update(changed)
             self._release_paths(lambda end: end in changed)
             self.topology.touch()
 
@@ -270,6 +273,22 @@ class FabricController:
         """Ask the bridges how many copies their meters have dropped."""
         self._sender.send(in_steps(self.copy_meters.requests(), _METERS_PER_STEP))
 
+    def _forget_changed_ports(self) -> None:
+        """Forget once more who is behind ports whose settings have changed, when their bridges have the new
+        rules: until then frames came in with the tags of the former VLAN, and their hosts were learned there.
+        """
+        ports, self._changed_ports = self._changed_ports, set()
+        bridges = [self.bridges[dpid] for dpid in {port.dpid for port in ports} if dpid in self.bridges]
+
+        def forget() -> None:
+            messages = [each for port in sorted(ports) for each in self._learning.forget_port(port)]
+            if messages:
+                self._sender.send(messages)
+                self.topology.touch()  # their VLANs may need no rules any more
+
+        if ports:
+            self._sender.after_barriers(bridges, forget)
+
     # Paths
 
     @property
@@ -291,6 +310,7 @@ class FabricController:
         for assigned in pinned:
             self._sender.send(self._pinning.repin(assigned))
         self._forwarding.install(self.topology, routes, self.hosts)
+        self._forget_changed_ports()
         for old, new in moved:
             self._log.info("flow %s: now by %s, was by %s", new.key, new.text, old.text)
             self.repins += 1

@@ -39,9 +39,8 @@ class Pair:
 
     def answer(self, *dpids: int) -> None:
         """These bridges answer the barriers that they have received."""
-        for dpid, message in list(self.log):
-            if dpid in (dpids or (1, 2)) and type(message).__name__ == "OFPBarrierRequest":
-                self.fabric.barriers.answered((dpid, message.xid))
+        for dpid in dpids or (1, 2):
+            self.bridges[dpid].answer_barriers(self.fabric.barriers)
 
     def sweep(self) -> None:
         for port in (HOST1, LINK1, LINK2, HOST2):

@@ -110,6 +110,23 @@ def test_hosts_are_forgotten_when_their_port_changes():
     assert not site.fabric.stale
 
 
+def test_hosts_that_the_former_rules_of_a_port_put_into_its_former_vlan_are_forgotten():
+    site = Site({1: TEN, 2: TEN})
+    site.bridge.answer_barriers(site.fabric.barriers)
+    site.fabric.port_settings(1, {2: TEN})
+    site.frame(1, 10, 1)  # the bridge still gives it the tag
+    site.frame(2, 10, 2)
+    site.fabric.refresh()
+    site.frame(1, 10, 1)
+    assert len(site.fabric.hosts) == 2
+    site.bridge.answer_barriers(site.fabric.barriers)
+    assert [host.mac for host in site.fabric.hosts] == ["02:00:00:00:00:02"] and site.fabric.stale
+    site.frame(1, 0, 1)
+    site.fabric.refresh()
+    site.bridge.answer_barriers(site.fabric.barriers)
+    assert {host.vlan for host in site.fabric.hosts} == {0, 10}
+
+
 def test_a_pinned_path_ends_without_a_tag_at_an_access_port():
     site = Site({1: TEN, 3: TRUNK})
     site.frame(1, 10, 1)
