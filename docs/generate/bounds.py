@@ -48,7 +48,7 @@ def bounds(_old: Old) -> Rows:
 
 
 def _agent() -> list[Row]:
-    evicts = "the one that was silent longest goes"
+    evicts = "about the one that was silent longest goes"
     return [
         ("agent, eBPF map", "connections (`flows`)", *_map(_LIMITS.flows, layout.fq_flow), evicts),
         ("", "silent connections (half of `flows`)", *_map(_LIMITS.silent, layout.fq_flow), evicts),

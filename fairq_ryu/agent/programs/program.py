@@ -36,12 +36,18 @@ TAILDROP_PRIORITY = WINDOW_PRIORITY + 3
 UNIFY_GRACE_S = 75.0
 
 
+# Each processor keeps up to 128 free entries of an LRU map for itself. Before 6.17 (commit d4adf1c9ee77)
+# Linux did so in small maps, too: one with little more than that in all forgets its newest entries while
+# others are free.
+LRU_ENTRIES_OF_A_PROCESSOR = 256
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramLimits:
     """Sizes of the maps: ``flows`` and ``ports`` of all bridges, ``rules`` of each; the time without data
     (seconds) after which a flow takes no share of a pool; and the number of bridges. ``unify_scale``: the
     largest window scale that leaves the bridges (14: any); ``unify_grace``: handshakes that begin so soon
-    (seconds) after the start keep theirs.
+    (seconds) after the start keep theirs. ``processors``: of this machine, for the least sizes of LRU maps.
     """
 
     flows: int = 65536
@@ -51,6 +57,12 @@ class ProgramLimits:
     bridges: int = 1
     unify_scale: int = MAX_WSCALE
     unify_grace: float = UNIFY_GRACE_S
+    processors: int = 1
+
+    @property
+    def least_lru(self) -> int:
+        """Entries that an LRU map needs to forget the oldest ones first, on every Linux."""
+        return LRU_ENTRIES_OF_A_PROCESSOR * self.processors
 
     @property
     def counters(self) -> int:
@@ -60,12 +72,12 @@ class ProgramLimits:
     @property
     def silent(self) -> int:
         """Established connections without packets whose state is kept."""
-        return max(64, self.flows // 2)
+        return max(self.least_lru, self.flows // 2)
 
     @property
     def rivals(self) -> int:
         """Addresses and ports for which two connections may be recorded at a time."""
-        return max(64, self.flows // 16)
+        return max(self.least_lru, self.flows // 16)
 
     @property
     def closed_windows(self) -> int:
@@ -75,7 +87,7 @@ class ProgramLimits:
     @property
     def law_flows(self) -> int:
         """Flows of which a law keeps a state; one beyond them begins anew."""
-        return max(64, self.flows // 4)
+        return max(self.least_lru, self.flows // 4)
 
     @property
     def tenant_ports(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -80,7 +81,14 @@ def run(args: argparse.Namespace) -> int:
         bridges=len(bridges),
         unify_scale=int(settings.number("agent", "unify_scale")),
         unify_grace=settings.number("agent", "unify_grace"),
+        processors=os.cpu_count() or 1,
     )
+    if flows < limits.least_lru:
+        logging.getLogger(__name__).warning(
+            "[agent] flows = %d is small for %d processors: Linux before 6.17 may forget connections that "
+            "are not silent; set at least %d",
+            *(flows, limits.processors, limits.least_lru),
+        )
     options = AgentOptions(
         bridges=bridges,
         targets=targets,
