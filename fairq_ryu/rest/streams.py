@@ -2,7 +2,7 @@
 
 Events are added to the history, which decides which of them are kept, and sent to all streams. The state is
 made and encoded once for all streams, and not at all without one. A stream whose reader does not keep up is
-ended, so that its queue is bounded.
+ended, so that its queue is bounded; of states only the latest waits, because it may be larger than events.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ _MAX_FRAMES = 256
 # A clock that is this many seconds from what it was has been set, and not only slewed.
 _CLOCK_STEP = 0.5
 MAX_BYTES = 1 << 20
+# States that may replace one that waits: 10 s of them.
+_MAX_REPLACED = 20
 _SEND_BUFFER = 256 << 10
 SSE = "text/event-stream"
 
@@ -48,6 +50,9 @@ class Stream:
         self._ended = ended
         self._frames: Any = queue.LightQueue()
         self._bytes = 0
+        # The latest state, if it waits: in its place in the queue is an empty frame.
+        self._state = b""
+        self._replaced = 0
         self._open = True
         self._socket: Any = None
         self._watcher: Any = None
@@ -82,11 +87,25 @@ class Stream:
             return
         waiting = self._frames.qsize()
         if waiting >= _MAX_FRAMES or (waiting and self._bytes + len(frame) > MAX_BYTES):
-            LOG.info("REST: a reader of events does not keep up: its stream is ended")
-            self.end(now=True)
+            self._end_slow_reader()
             return
         self._bytes += len(frame)
         self._frames.put(frame)
+
+    def put_state(self, frame: bytes) -> None:
+        """Send a state, in place of one that waits; end the stream of a reader that does not take them."""
+        if self._state:
+            self._replaced += 1
+        else:
+            self._replaced = 0
+            self.put(b"")
+        self._state = frame
+        if self._replaced > _MAX_REPLACED:
+            self._end_slow_reader()
+
+    def _end_slow_reader(self) -> None:
+        LOG.info("REST: a reader of events does not keep up: its stream is ended")
+        self.end(now=True)
 
     def end(self, now: bool = False) -> None:
         """End the stream. ``now``: discard the queued frames and abort a blocked send."""
@@ -109,6 +128,8 @@ class Stream:
             if frame is None or not self._open:
                 return
             self._bytes -= len(frame)
+            if not frame:
+                frame, self._state = self._state, b""
             yield frame
 
     def close(self) -> None:
@@ -266,7 +287,7 @@ class Streams:
                         stream.end()
                     return
                 for stream in [stream for stream in self._open if stream.live]:
-                    stream.put(frame)
+                    stream.put_state(frame)
                 hub.sleep(max(0.05, INTERVAL - (time.monotonic() - started)))
         finally:
             self._running = False

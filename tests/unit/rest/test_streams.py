@@ -76,6 +76,30 @@ def test_a_frame_larger_than_the_limit_reaches_a_waiting_reader():
     assert len(hub) == 1
 
 
+def test_of_states_larger_than_the_limit_a_reader_gets_the_latest():
+    """As of a network with thousands of ports, whose reader takes longer than until the next state."""
+    hub = Streams(clock=lambda: 0.0)
+    stream = hub.live({}).stream
+    take(stream, 1)
+    for number in range(streams._MAX_REPLACED):
+        stream.put_state(b"%d" % number + b"x" * streams.MAX_BYTES)
+    hub.add(Occurrence(Kind.LOSS, "x"))
+    first, second = take(stream, 2)
+    assert first.startswith("19x") and second.startswith("event: event")
+    stream.put_state(b"next")
+    assert take(stream, 1) == ["next"]
+
+
+def test_a_reader_that_takes_no_states_is_ended():
+    hub = Streams()
+    stream = hub.live({}).stream
+    for _ in range(streams._MAX_REPLACED + 1):
+        stream.put_state(b"state")
+        assert len(hub) == 1
+    stream.put_state(b"state")
+    assert len(hub) == 0 and list(stream) == []
+
+
 def test_closed_streams_free_their_places():
     hub = Streams(limit=2)
     first, _ = (hub.events(None, None, {}).stream for _ in range(2))
