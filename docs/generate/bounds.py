@@ -208,7 +208,7 @@ def _rest() -> list[Row]:
         ),
         (
             "",
-            "event streams, bytes of each",
+            "event streams, bytes of each beside the latest state",
             f"{streams.MAX_STREAMS}",
             _size(streams.MAX_BYTES),
             "status 429; a stream that is not read is ended",
