@@ -109,7 +109,9 @@ class FabricController:
             _HOST_IDLE,
             self.logical_ports,
             self._release_host,
+            log,
         )
+        self.host_limit = self._learning.limit
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
         self.discovery = LinkDiscovery(self.bridges, self.topology, self._probes, log)
         self._segments = SegmentProbes(self.bridges, self.topology, self.logical_ports, log)
