@@ -128,6 +128,13 @@ def _controller() -> list[Row]:
             "",
             "the oldest is applied at once",
         ),
+        (
+            "",
+            "paths of connections that have ended",
+            f"{flow_tracking.MAX_ENDED:,}",
+            "",
+            "the one that ended first goes: if its end was forged, it is not pinned any more",
+        ),
         ("", "held SYNs that wait", f"{syn_admission.MAX_QUEUED:,}", "", "it goes on at once"),
         (
             "",
