@@ -99,10 +99,10 @@ test-package: package ## install, upgrade and remove the Debian packages in a mi
 bpf: ## compile the eBPF objects and the delay line
 	@scripts/setup.sh --bpf
 
+# What root has made in the tests, a user cannot remove.
 clean: ## remove what was built here; results/ and the system's packages stay
-	@rm -rf .venv .setup.log .setup.lock .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
-	@rm -rf fairq_ryu/agent/bpf/generated simulator/build
-	@rm -f fairq_ryu/agent/bpf/*.o fairq_ryu/agent/bpf/*.o.tmp fairq_ryu/agent/bpf/.stamp-bpf
-	@rm -f fairq_ryu/experiments/hostcc/bpf/*.o fairq_ryu/experiments/hostcc/bpf/*.o.tmp
-	@rm -f mininet_topos/delayline/delayline mininet_topos/delayline/delayline.tmp mininet_topos/delayline/.stamp-delayline
-	@find docs fairq_ryu mininet_topos tests -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+	@shopt -s nullglob; built=(.venv .setup.log .setup.lock .{mypy,ruff,pytest}_cache .hypothesis .schemathesis \
+		build dist *.egg-info fairq_ryu/agent/bpf/{generated,*.o,*.o.tmp,.stamp-bpf} simulator/build \
+		fairq_ryu/experiments/hostcc/bpf/{*.o,*.o.tmp} mininet_topos/delayline/{delayline,delayline.tmp,.stamp-delayline} \
+		$$(find . -path ./.venv -prune -o -path ./results -prune -o -name __pycache__ -type d -print -prune)); \
+	rm -rf "$${built[@]}" 2>/dev/null || $(SUDO) rm -rf "$${built[@]}"

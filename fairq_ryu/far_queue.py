@@ -29,10 +29,13 @@ _HEAD_BYTES, _TAIL_BYTES = 6, 5
 
 @dataclass(frozen=True, slots=True)
 class FarQueue:
-    """The far queue of the interface ``port``. ``rate`` in bytes per second (0: that of the link, or else the
-    one that is found), ``buffer`` in bytes (0: what drains within :data:`BUFFER_S`, within the bounds). While
-    nothing is known of the queue that it stands for, the virtual queue drains at the rate times ``share``, so
-    that it grows first. ``leased``: the rate while a controller leases it another one; 0: it does not.
+    """The far queue of the interface ``port``. All rates are in bytes per second, all sizes in bytes.
+    ``rate`` 0: that of the link, or else the one that is found; ``buffer`` 0: what drains within
+    :data:`BUFFER_S`, within the bounds. While nothing is known of the queue that it stands for, the virtual
+    queue drains at the rate times ``share``, so that it grows first. ``leased``: the rate while a controller
+    leases it another one; 0: it does not.
+
+    ``link`` in the methods is the speed of the port, or of the line that was found; 0: not known.
     """
 
     port: str
@@ -42,26 +45,23 @@ class FarQueue:
     leased: int = 0
 
     def line(self, link: int) -> int:
-        """The rate at which data arrives at most, bytes per second; 0: nobody knows it. ``link``: the speed
-        of the port, or of the line that was found, bytes per second (0: not known). A leased part of an
-        uplink may be more than a machine's link: then the queue in the switch above stands before that.
+        """The rate at which data arrives at most; 0: nobody knows it. A leased part of an uplink may be more
+        than a machine's link: then the queue in the switch above stands before that.
         """
         if self.leased:
             return min(self.leased, link) if link else self.leased
         return self.rate or link
 
     def limits(self, link: int) -> tuple[int, int]:
-        """Bytes that the virtual queue holds, and its rate in bytes per second. ``link``: the speed of the
-        port, or of the line that was found, in bits per second. (0, 0) if nobody knows a rate.
-        """
-        rate = self.line(link // 8)
+        """The bytes that the virtual queue holds, and its rate. (0, 0) if nobody knows a rate."""
+        rate = self.line(link)
         return self._buffer(rate), int(rate * self.share)
 
     def stands_for(self, link: int) -> int:
         """Bytes that take as long at the rate in force as the buffer takes at the rate without a lease: a
         lease does not change the queue in the switch above, and a delay there is compared with this.
         """
-        line, rate = self.line(link // 8), self.rate or link // 8
+        line, rate = self.line(link), self.rate or link
         if not self.leased or not rate:
             return self._buffer(line)
         return max(1, min(self._buffer(rate) * line // rate, MOST_BUFFER))

@@ -76,22 +76,27 @@ check() {
         || cannot "no mmdebstrap, and apt-get cannot install it ($LOG)"
 }
 
-# Only the initial network namespace can change these settings, and Open vSwitch and the hosts run in another one.
-# Sets SETTINGS, the values to restore.
+# Only the initial network namespace has these settings, and Open vSwitch and the hosts run in another one.
+# For clean_up: FILE NEW OLD of each that is to be changed.
 SETTINGS=()
-change() { # FILE VALUE
+want() { # FILE VALUE
     local before
     before=$(cat "$1")
-    [ "$before" != "$2" ] || return 0
-    echo "$2" >"$1" || cannot "$1 cannot be changed"
-    SETTINGS+=("$1" "$2" "$before")
+    [ "$before" = "$2" ] || SETTINGS+=("$1" "$2" "$before")
 }
 
-prepare_machine() {
+list_settings() {
     local allowed=$NET/ipv4/tcp_allowed_congestion_control
-    change "$allowed" "$(tr ' ' '\n' <"$allowed" | cat - <(tr ' ' '\n' <$NET/ipv4/tcp_available_congestion_control) | awk 'NF && !seen[$0]++' | paste -sd' ')"
-    [ "$(cat $NET/core/wmem_default)" -ge "$ROOM_TO_SEND" ] || change $NET/core/wmem_default "$ROOM_TO_SEND"
-    [ "$(cat $NET/core/rmem_default)" -ge "$ROOM_TO_HEAR" ] || change $NET/core/rmem_default "$ROOM_TO_HEAR"
+    want "$allowed" "$(tr ' ' '\n' <"$allowed" | cat - <(tr ' ' '\n' <$NET/ipv4/tcp_available_congestion_control) | awk 'NF && !seen[$0]++' | paste -sd' ')"
+    [ "$(cat $NET/core/wmem_default)" -ge "$ROOM_TO_SEND" ] || want $NET/core/wmem_default "$ROOM_TO_SEND"
+    [ "$(cat $NET/core/rmem_default)" -ge "$ROOM_TO_HEAR" ] || want $NET/core/rmem_default "$ROOM_TO_HEAR"
+}
+
+change_settings() {
+    local i
+    for ((i = 0; i < ${#SETTINGS[@]}; i += 3)); do
+        echo "${SETTINGS[i + 1]}" >"${SETTINGS[i]}" || cannot "${SETTINGS[i]} cannot be changed"
+    done
 }
 
 # --- main -----------------------------------------------------------------------------------------
@@ -125,7 +130,7 @@ exec 9<"$SCRIPT"
 flock 9
 directory=$(mktemp -d "${TMPDIR:-/var/tmp}/fairq-fresh.XXXXXX")
 trap 'rm -rf "$directory"' EXIT
-prepare_machine
+list_settings
 # Job control, so that the commands below get Ctrl-C from this script only, and do not ignore it.
 set -m
 exec {alive}> >(exec setsid "$SCRIPT" --clean-up "$directory" "${SETTINGS[@]}")
@@ -140,6 +145,8 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
+# Now that whatever ends this script has them restored.
+change_settings
 
 # The kernel kills unshare with this process, and everything inside with unshare.
 setpriv --pdeathsig KILL unshare --mount --pid --ipc --uts --fork --kill-child --mount-proc \

@@ -18,7 +18,7 @@ from fairq_ryu.control.flows import flow_tracking, syn_admission
 from fairq_ryu.control.reports.events import History, Kind
 from fairq_ryu.fabric.deadlines.announcements import Announcements
 from fairq_ryu.fabric.flows import entries, listing, parked_syns, table
-from fairq_ryu.fabric.topology import claims, hosts
+from fairq_ryu.fabric.topology import claims, host_limit, hosts
 from fairq_ryu.rest import connections, guard, peers, streams
 from fairq_ryu.rest.schema import requests
 from fairq_ryu.ryu_compat import batched_io, limited_log, switch_listener
@@ -128,11 +128,19 @@ def _controller() -> list[Row]:
             "",
             "the oldest is applied at once",
         ),
+        (
+            "",
+            "paths of connections that have ended",
+            f"{flow_tracking.MAX_ENDED:,}",
+            "",
+            "the one that ended first goes: if its end was forged, it is not pinned any more",
+        ),
         ("", "held SYNs that wait", f"{syn_admission.MAX_QUEUED:,}", "", "it goes on at once"),
         (
             "",
             "hosts",
-            f"{_default(hosts.HostTable.__init__, 'capacity'):,}, {hosts.MAX_ADDRESSES} addresses of each",
+            f"{_default(hosts.HostTable.__init__, 'capacity'):,}, {hosts.MAX_ADDRESSES} addresses of each; "
+            f"new ones of one port {host_limit.BURST:,}, and {host_limit.RATE} more a second",
             "",
             "frames to others are flooded",
         ),

@@ -61,17 +61,17 @@ def _link(port: BridgePort) -> int:
 
 
 def stands_for(port: BridgePort, found: int = 0) -> int:
-    """Bytes of the queue that a far queue stands for (:meth:`FarQueue.stands_for`); 0: not known."""
+    """Bytes of the queue that a far queue stands for (:meth:`FarQueue.stands_for`); 0: not known. ``found``:
+    the rate of the line, bytes per second, where neither the configuration nor the link says it.
+    """
     assert port.far is not None
-    return port.far.stands_for(8 * (_link(port) or found))
+    return port.far.stands_for(_link(port) or found)
 
 
 def far_limits(port: BridgePort, found: int = 0) -> QueueLimits:
-    """The limits of the virtual queue of a far queue. ``found``: the rate of the line, bytes per second,
-    where neither the configuration nor the link says it.
-    """
+    """The limits of the virtual queue of a far queue; ``found`` as in :func:`stands_for`."""
     assert port.far is not None
-    limit, rate = port.far.limits(8 * (known_line(port) or found))
+    limit, rate = port.far.limits(known_line(port) or found)
     if not rate:
         reason = (
             f"neither the link of {port.far.port} nor [far_queues] says a rate; it is found when the queue "

@@ -34,7 +34,7 @@ from fairq_ryu.control.arrivals.switches import Switches
 from fairq_ryu.control.flows.flow_tracking import FlowTracker
 from fairq_ryu.control.flows.record_tracking import RecordTracker
 from fairq_ryu.control.flows.syn_admission import SynAdmission
-from fairq_ryu.control.operations import announcing
+from fairq_ryu.control.operations import announcing, far_control
 from fairq_ryu.control.operations.announcing import Announcing
 from fairq_ryu.control.operations.far_control import FarControl
 from fairq_ryu.control.operations.mode_control import ModeControl
@@ -187,11 +187,11 @@ class Controller(app_manager.RyuApp):
             self.owners.requested = requests.found
         policies = PolicyControl(self.windows, config, requests, self.streams.add, log)
         self.modes = ModeControl(fabric, self.windows, requests, self.streams.add, log)
-        far = FarControl(self.windows, self.modes.named, requests, self.streams.add, log)
+        self.far = FarControl(self.windows, self.modes.named, requests, self.streams.add, log)
         tenants = TenantOperations(self.windows, requests, self.streams.add, log)
         metrics = Metrics(state)
         self.announcing = Announcing(self.windows, requests, log)
-        controls = policies, self.modes, far, tenants, self.announcing
+        controls = policies, self.modes, self.far, tenants, self.announcing
         setup.register(wsgi, config, state, self.streams, *controls, metrics, token, self.owners)
         garbage.configure()
         self._garbage = garbage.FullCollections()
@@ -220,6 +220,7 @@ class Controller(app_manager.RyuApp):
             Job("descriptions", every(bridge_connections.ASK_AGAIN), self.bridges.ask_descriptions),
             Job("gone switches", every(gone_switches.INTERVAL), self.gone.forget),
             Job("garbage collection", every(garbage.INTERVAL), self._garbage.look),
+            Job("refused far queues", every(far_control.INTERVAL), self.far.take_back),
             Job("ended announcements", every(announcing.INTERVAL), self.announcing.remove_ended),
             Job("meter counters", every(copy_meters.INTERVAL), self.fabric.request_meter_counters),
         ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 
 from rich import box
 from rich.cells import cell_len
@@ -30,6 +31,25 @@ def print_whole(out: Console, shown: RenderableType) -> None:
     parts = shown.renderables if isinstance(shown, Group) else [shown]
     out.width = max(out.width, *(_least_width(part) for part in parts if isinstance(part, Table)), 1)
     out.print(shown)
+
+
+def fitted(shown: RenderableType, width: int) -> Group:
+    """A table, or several, for a terminal of this width whose lines must not be longer: without the last
+    columns for which there is no room, and with a line that names them.
+    """
+    parts: list[RenderableType] = []
+    for part in shown.renderables if isinstance(shown, Group) else [shown]:
+        if isinstance(part, Table):
+            part, columns = copy(part), part.columns
+            part.columns = list(columns)
+            while len(part.columns) > 1 and _least_width(part) > width:
+                part.columns.pop()
+            parts.append(part)
+            if left := columns[len(part.columns) :]:
+                parts.append(Text(f"no room for: {', '.join(str(each.header) for each in left)}"))
+        else:
+            parts.append(part)
+    return Group(*parts)
 
 
 def _least_width(table: Table) -> int:

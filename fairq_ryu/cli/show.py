@@ -108,8 +108,9 @@ def _watch(kind: str, url: str, filters: Mapping[str, str], json_output: bool, s
 
 
 class _Fitted:
-    """Content that is cut to the height of the terminal, with a line that gives the number of lines cut off;
-    below it a ``note``, which is always shown. ``more``: the options that show everything.
+    """Content that is cut to the height of the terminal, with a line that gives the number of lines cut off,
+    and to whole columns; below it a ``note``, which is always shown. ``more``: the options that show
+    everything.
     """
 
     def __init__(self, shown: RenderableType, more: str, note: str = "") -> None:
@@ -119,7 +120,8 @@ class _Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         note = console.render_lines(Text(self._note), options, pad=False) if self._note else []
-        lines = console.render_lines(self._shown, options, pad=False)
+        fitted = columns.fitted(self._shown, options.max_width)
+        lines = console.render_lines(fitted, options, pad=False)
         room = max(1, console.height - len(note))
         if len(lines) > room:
             rest = Text(f"{len(lines) - room + 1:,} more lines: use {self._more}", no_wrap=True)

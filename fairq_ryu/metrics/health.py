@@ -41,6 +41,11 @@ HEALTH = (
         ("outcome",),
     ),
     Family(
+        "fairq_new_hosts_put_aside_total",
+        "counter",
+        "Frames from new addresses that were not learned as hosts, because their port had brought too many.",
+    ),
+    Family(
         "fairq_event_queue_length",
         "gauge",
         "Messages from switches that wait to be handled, without most copies of segments and replies of "
@@ -133,6 +138,7 @@ def health(state: ControllerState, now: float) -> Samples:
         "fairq_address_claims_total": [
             ((outcome,), count) for outcome, count in state.fabric.claims.outcomes.items()
         ],
+        "fairq_new_hosts_put_aside_total": [((), state.fabric.host_limit.put_aside)],
         "fairq_event_queue_length": [((), state.event_queue.qsize())],
         "fairq_event_queue_capacity": [((), state.event_queue.maxsize)],
         "fairq_copies_waiting": [((), state.copies_waiting())],

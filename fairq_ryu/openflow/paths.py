@@ -29,9 +29,11 @@ from fairq_ryu.openflow.pipeline import (
     vlan_of,
 )
 
-# After a FIN or RST, the rules of a pinned flow are removed when no packet has matched for this long,
-# seconds: the last segments of both directions still take the same path.
-_CLOSED_IDLE = 5
+CLOSED_IDLE = 5
+"""After a FIN or RST, the rules of a pinned flow are removed when no packet has matched for this long,
+seconds: the last segments of both directions still take the same path. The bridge does not know whether the
+FIN or RST is in sequence.
+"""
 
 
 def ecmp_buckets(datapath: Datapath, bits: int) -> list[Message]:
@@ -78,7 +80,7 @@ def pin(
         _path_priority(flow),
         match(flow),
         [
-            parser.NXActionFinTimeout(_CLOSED_IDLE, 0),
+            parser.NXActionFinTimeout(CLOSED_IDLE, 0),
             *(output([], [port]) if untag else output([port])),
         ],
         None,

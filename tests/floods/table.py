@@ -75,7 +75,8 @@ FLOODS = [
         "packet-in",
         "10,000 frames a second, each from another MAC and IP address that does not exist, and 2,000 ARP "
         "requests of such hosts",
-        "16,384 hosts; one port has a share of the packets to the controller for each class",
+        "16,384 hosts, of one port 1,000 new ones and 100 more a second; one port has a share of the packets "
+        "to the controller for each class",
         makers.packet_ins,
         makers.hosts_are_bounded,
     ),

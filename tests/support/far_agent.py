@@ -33,7 +33,13 @@ class FarAgent:
     def _sent(self, message: Any, **options: Any) -> None:
         self._send(message, **options)
         self._unread.append(message)
-        while self._unread and not self.silent:
+        if not self.silent:
+            self.speak()
+
+    def speak(self) -> None:
+        """It reads, and is not silent any more."""
+        self.silent = False
+        while self._unread:
             self._receive(self._unread.pop(0))
 
     def _receive(self, message: Any) -> None:

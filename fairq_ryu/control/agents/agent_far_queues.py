@@ -26,14 +26,19 @@ class AgentFarQueues:
         """the far queues that there are, by the last answer"""
         self._part: list[FarQueueState] = []
         self._asked = self._answered = 0
+        self._unanswered: dict[int, Told] = {}
         self._refused: dict[int, str] = {}
+        self.accepted: Told | None = None
+        """the last changes that the agent has not refused; None: it has answered to none"""
         self._answer = hub.Event()
 
     def tell(self, told: Told) -> list[Message]:
         """Change this, and nothing else any more. :meth:`acknowledged` with :attr:`asked` says whether it
         worked.
         """
-        return [far_queues.set_far_queues(self._datapath, told), *self.request()]
+        messages = [far_queues.set_far_queues(self._datapath, told), *self.request()]
+        self._unanswered[self._asked] = told
+        return messages
 
     def request(self) -> list[Message]:
         """Ask for the far queues."""
@@ -65,6 +70,9 @@ class AgentFarQueues:
 
     def _done(self) -> None:
         self._answered += 1
+        told = self._unanswered.pop(self._answered, None)
+        if told is not None and self._answered not in self._refused:
+            self.accepted = told
         self._answer.set()
 
     def acknowledged(self, number: int, seconds: float) -> bool:
@@ -80,3 +88,11 @@ class AgentFarQueues:
     def refusal(self, number: int) -> str | None:
         """Why the change before a request was refused; None: it was not."""
         return self._refused.get(number)
+
+    def instead(self, told: Told) -> tuple[Told, str] | None:
+        """What the agent has accepted in place of these changes, the last ones, and why it has refused them.
+        None: it has not refused them, or has accepted nothing before.
+        """
+        if self._unanswered or self.accepted is None or self.accepted == told:
+            return None
+        return self.accepted, next(iter(self._refused.values()), "")

@@ -21,10 +21,12 @@ flow starts or ends on a port. There are four sources of events:
 - **Silence.** Where no agent reports what is alive, a connection without copies expires.
 
 All events take one way, :meth:`FlowTracker.apply`: windows first, then the path of a connection that is over
-is released. A SYN that is held (:mod:`~fairq_ryu.control.flows.syn_admission`) enters by
-:meth:`FlowTracker.apply_segment`.
+is released. A copy does not show whether its segment is in sequence: only agents know that, and their records
+list a connection as open that a forged FIN or RST has ended here. Then it gets a path again. A SYN that is
+held (:mod:`~fairq_ryu.control.flows.syn_admission`) enters by :meth:`FlowTracker.apply_segment`.
 
-Bounds: :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, by the
+Bounds: of :data:`MAX_ENDED` connections that have ended the paths are remembered, for :data:`_ENDED_S`
+seconds. :data:`MAX_COPIES` copies are queued. For each copy beyond, the oldest is applied at once, by the
 greenlet that brings the new one, and none is lost: no more is read from its switch meanwhile. The worker lets
 other greenlets run after :data:`_SLICE` seconds, and so does the removal of connections after each slice of
 them. The flow table has bounds of its own.
@@ -52,6 +54,9 @@ from fairq_ryu.openflow import paths
 from fairq_ryu.packet import parse
 
 MAX_COPIES = 4096
+MAX_ENDED = 16384
+# As long as the rules of a pinned connection stay after a FIN or RST.
+_ENDED_S = float(paths.CLOSED_IDLE)
 _SLICE = 0.0005
 
 
@@ -79,6 +84,8 @@ class FlowTracker:
         self._windows = windows
         self._log = log
         self._copies: deque[_Copy] = deque()
+        # The paths of connections that have ended, and when that was; the first of them ended first.
+        self._ended: dict[FlowKey, tuple[float, Assigned]] = {}
         self._worker = Worker(self.drain)
 
     # Copies
@@ -190,7 +197,10 @@ class FlowTracker:
 
     def drop_expired(self) -> None:
         """Forget closed connections, and end those whose SYN was not answered."""
-        self._apply_slices(self._flows.drop_expired(time.monotonic()))
+        now = time.monotonic()
+        self._apply_slices(self._flows.drop_expired(now))
+        while self._ended and next(iter(self._ended.values()))[0] < now - _ENDED_S:
+            self._ended.pop(next(iter(self._ended)))
 
     def _apply_slices(self, slices: Iterable[list[FlowEvent]]) -> None:
         """Apply events slice by slice, and let other greenlets run in between."""
@@ -221,12 +231,29 @@ class FlowTracker:
         informed = self._windows.apply(events, now, received)
         for event in events:
             if not event.started:
-                self._release_if_over(event.flow.key)
+                self._release_if_over(event.flow.key, now)
+            elif self._ended:
+                self._give_path_back(event.flow.key, now)
         return informed
 
-    def _release_if_over(self, key: FlowKey) -> None:
+    def _release_if_over(self, key: FlowKey, now: float) -> None:
         """A connection that is on no port any more needs no path."""
         connection = self._flows.get(key)
         if connection is None or connection.state is FlowState.CLOSED:
-            self._fabric.release_path(key, closed=connection is not None)
+            known = self._fabric.release_path(key, closed=connection is not None)
+            if connection is not None and known is not None and known.way:
+                self._ended[key.connection] = now, known
+                if len(self._ended) > MAX_ENDED:
+                    self._ended.pop(next(iter(self._ended)))
             self._windows.flow_over(key)
+
+    def _give_path_back(self, key: FlowKey, now: float) -> None:
+        """A connection is counted: if it was taken for ended, and no SYN has begun another one with the same
+        ports, it had not ended.
+        """
+        _, known = self._ended.pop(key.connection, (now, None))
+        if known is None or self._fabric.paths.get(key) is not None:
+            return
+        found = self._fabric.restore_path(known)
+        if found is not None:
+            self.move(found, now)

@@ -1,11 +1,13 @@
 """Adding, changing and removing far queues of a running controller, by request.
 
 A change counts when the agent has acknowledged it. It lasts until the next request about the port, and the
-agent is told again whenever it connects.
+agent is told again whenever it connects. One that the agent refuses late, when the request has been answered
+already, is taken back.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +20,7 @@ from fairq_ryu.channel.far_queues import MOST_TOLD, FarQueueState, Told
 from fairq_ryu.config.far_queues import is_interface, written
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.operations.named_ports import NamedPorts
-from fairq_ryu.control.operations.requests import WRONG, Key, Requests
+from fairq_ryu.control.operations.requests import WRONG, Key, Requests, Unstored
 from fairq_ryu.control.reports.events import Kind, Occurrence
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
@@ -29,6 +31,8 @@ _FAR_QUEUE = "far_queue"
 _DPID = re.compile("[0-9a-f]{16}")
 # So long is waited for an agent, seconds. It answers in milliseconds.
 _ANSWER_S = 2.0
+INTERVAL = 1.0
+"""Late refusals are looked for this often, seconds."""
 
 
 class Unacknowledged(UserError):
@@ -127,7 +131,7 @@ class FarControl:
                 "write them into the configuration",
             ) from None
         # Without an answer, too: what is not stored ends with the next change.
-        self.requests.store({Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}"): value})
+        self.requests.store({_key(link, name): value})
         if not answered:
             raise Unacknowledged(
                 f"the agent of bridge {link.modes.bridge} has not answered within {self.answer_s:g} s",
@@ -145,6 +149,32 @@ class FarControl:
             self.windows.far_orders.undo(link.dpid, before)
             raise UserError(f"the agent refuses it: {reason}", "correct that, and ask again")
         return answered
+
+    def take_back(self) -> None:
+        """Let what is stored be what agents have, where they have refused a change after its request was
+        answered.
+        """
+        for link in list(self.windows.links.values()):
+            if self._instead(link) is not None:
+                with self._turn, contextlib.suppress(Unstored):  # then at the next look
+                    self._take_back(link)
+
+    def _instead(self, link: AgentLink) -> tuple[Told, str] | None:
+        return link.far_queues.instead(self.windows.far_orders.of(link.dpid))
+
+    def _take_back(self, link: AgentLink) -> None:
+        instead = self._instead(link)
+        if instead is None:
+            return  # another request came first
+        (has, reason), told = instead, self.windows.far_orders.of(link.dpid)
+        wrong = sorted({name for name, _ in has.items() ^ told.items()})
+        self.requests.store({_key(link, name): _value(has[name]) if name in has else None for name in wrong})
+        # The agent may have been restarted: then it has its configuration only.
+        self.windows.far_orders.replace(link.dpid, has)
+        for name in wrong:
+            text = f"{name}: the request is taken back, because the agent refuses it: {reason}"
+            self.log.warning("agent of bridge %s: %s", dpid_text(link.dpid), text)
+            self.report(Occurrence(Kind.FAR, text, link.dpid))
 
     def _requested(self, names: Iterable[str]) -> None:
         """Far queues are others than before: remember it for bridges that may become ours, and tell the
@@ -192,6 +222,10 @@ class FarControl:
             "uplink": None if state.told else uplink,
             "leased_bps": None if leased is None else 8 * leased,
         }
+
+
+def _key(link: AgentLink, name: str) -> Key:
+    return Key(_FAR_QUEUE, f"{dpid_text(link.dpid)} {name}")
 
 
 def _value(queue: FarQueue | None) -> dict[str, Any]:

@@ -159,9 +159,10 @@ class PolicyControl:
         """
         new = {policy: _new(self.config.section(policy), config.section(policy)) for policy in available()}
         found = {policy: values for policy, values in new.items() if values}
-        for policy in available():
-            if hasattr(find(policy), "on") and config.section(policy)["above"] in found:
-                found.setdefault(policy, {})
+        below = {each: config.section(each)["above"] for each in available() if hasattr(find(each), "on")}
+        # A policy of another package can be a layer on a layer.
+        while layers := [each for each in below if each not in found and below[each] in found]:
+            found.update({each: {} for each in layers})
         return found
 
     def _made(self, name: str, config: Config, anew: Iterable[str]) -> Mapping[str, Policy]:

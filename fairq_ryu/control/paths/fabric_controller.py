@@ -109,7 +109,9 @@ class FabricController:
             _HOST_IDLE,
             self.logical_ports,
             self._release_host,
+            log,
         )
+        self.host_limit = self._learning.limit
         self._probes = LinkProbes(self.bridges, self.topology, self._sender)
         self.discovery = LinkDiscovery(self.bridges, self.topology, self._probes, log)
         self._segments = SegmentProbes(self.bridges, self.topology, self.logical_ports, log)
@@ -350,9 +352,22 @@ class FabricController:
         self._sender.send(messages)
         return found
 
-    def release_path(self, key: FlowKey, closed: bool) -> None:
-        """A connection is over; ``closed``: by FINs or RST, see :meth:`PathPinning.release`."""
+    def release_path(self, key: FlowKey, closed: bool) -> Assigned | None:
+        """A connection is over; ``closed``: by FINs or RST, see :meth:`PathPinning.release`. Returns the path
+        that it had.
+        """
+        known = self.paths.get(key)
         self._sender.send(self._pinning.release(key, closed))
+        return known
+
+    def restore_path(self, known: Assigned) -> Assigned | None:
+        """A connection whose path was released is not over: see :meth:`PathTable.restore`. Its rules are
+        installed again, because the FIN or RST has shortened their timeout.
+        """
+        found = self.paths.restore(known)
+        if found is not None:
+            self._sender.send(self._pinning.pin(found))
+        return found
 
     def bridges_on(self, path: Assigned) -> list[Datapath]:
         """The connected bridges that a path passes."""

@@ -3,10 +3,20 @@
 Returns messages and sends nothing. What a frame claims of another host is checked first, see
 :mod:`~fairq_ryu.control.paths.address_claims`. Bounded: ARP requests are stored only while the roles of some
 ports are undecided, and at most :data:`_MAX_PENDING_ARP` of them.
+
+A new host costs rules in every bridge, so each port has a limit of them
+(:mod:`~fairq_ryu.fabric.topology.host_limit`). The meters of the copies
+(:mod:`~fairq_ryu.control.paths.copy_meters`) are none: a tenth of ``packet_in_rate``, 1,000 frames a second
+by default, may come by the classes SOURCE and ARP of a port, each from a new address; some bridges have no
+meters, and the setting can be 0. A host beyond the limit is not learned by this frame: the bridge floods what
+is sent to it, and copies its next frame. Hosts that are known or have moved, and those of a warm restart,
+have no limit.
 """
 
 from __future__ import annotations
 
+import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +27,7 @@ from fairq_ryu.control.paths.address_claims import AddressClaims
 from fairq_ryu.control.paths.forwarding_rules import ForwardingRules
 from fairq_ryu.control.sender import Outgoing, to_switch
 from fairq_ryu.fabric.topology.graph import Topology
+from fairq_ryu.fabric.topology.host_limit import BURST, RATE, HostLimit
 from fairq_ryu.fabric.topology.hosts import Host, HostTable
 from fairq_ryu.fabric.topology.paths import PathTable
 from fairq_ryu.fabric.topology.ports import LogicalPorts, split
@@ -32,6 +43,8 @@ _MAX_PENDING_ARP = 1024
 # ARP requests for unknown hosts that one port may have sent to all hosts in a second: each is a message to
 # every bridge.
 _MAX_FLOODED_ARP = 100
+# What is logged about the limit of new hosts, once in this many seconds.
+_WARNING_INTERVAL = 60.0
 
 
 @dataclass(eq=False)
@@ -48,6 +61,9 @@ class HostLearning:
     ports: LogicalPorts
     release: Callable[[Host, PortKey], list[Outgoing]]
     """releases the connections of a host that has moved away from a port"""
+    log: logging.Logger
+    limit: HostLimit = field(default_factory=HostLimit, init=False)
+    _warned_at: float = field(default=-math.inf, init=False)
     _pending_arp: dict[tuple[int, str], bytes] = field(default_factory=dict, init=False)
     """request frames by VLAN and wanted address"""
     _flooded_arp: Counter[PortKey] = field(default_factory=Counter, init=False)
@@ -78,6 +94,9 @@ class HostLearning:
             return []
         known = self.hosts.by_mac(frame.src, frame.vlan)
         new, before = known is None, None if known is None else known.port
+        if new and not self.limit.admits(in_port, now):
+            self._warn(in_port, now)
+            return []
         changed = self.hosts.seen(frame.src, in_port, ip, frame.vlan)
         host = self.hosts.by_mac(frame.src, frame.vlan)
         if host is None:
@@ -95,6 +114,17 @@ class HostLearning:
             host.sent_at = now
             messages += self._source(datapath, host, first=new)
         return messages
+
+    def _warn(self, port: PortKey, now: float) -> None:
+        if now - self._warned_at >= _WARNING_INTERVAL:
+            self._warned_at = now
+            self.log.warning(
+                "port %s: frames from too many new addresses (more than %s at once and %s a second): not "
+                "learned as hosts; see who sends them (they are counted, and logged once a minute)",
+                port,
+                f"{BURST:,}",
+                RATE,
+            )
 
     def _moved(self, host: Host, before: PortKey) -> list[Outgoing]:
         """Its connections follow the rules by destination, and where it was it is not known any more: if it

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fairq_ryu.channel.far_queues import Told
+from fairq_ryu.control.agents.agent_far_queues import AgentFarQueues
 from fairq_ryu.control.agents.agent_link import AgentLink
 from fairq_ryu.control.windows.part import WindowPart
 from fairq_ryu.far_queue import FarQueue, is_far
@@ -19,6 +20,7 @@ class FarOrders(WindowPart):
     def __init__(self, links: Mapping[int, AgentLink]) -> None:
         self._links = links
         self._told: dict[int, Told] = {}
+        self._agents: dict[int, AgentFarQueues] = {}  # of the last connection of each
 
     def of(self, dpid: int) -> Told:
         """The changes of a bridge, by interface."""
@@ -57,7 +59,10 @@ class FarOrders(WindowPart):
 
     def agent_connected(self, dpid: int) -> None:
         """An agent of an earlier controller, or of an earlier connection, may have been told otherwise."""
-        link = self._links[dpid]
+        link, former = self._links[dpid], self._agents.get(dpid)
+        self._agents[dpid] = link.far_queues
+        if former is not None:
+            link.far_queues.accepted = former.accepted
         link.send(link.far_queues.tell(self.of(dpid)))
 
     def port_changed(self, link: AgentLink, number: int) -> None:

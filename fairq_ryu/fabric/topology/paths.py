@@ -120,6 +120,16 @@ class PathTable:
             self._count(known, -1)
         return known
 
+    def restore(self, known: Assigned) -> Assigned | None:
+        """A connection whose path was released is not over: it has that path again while it works, or else
+        another one. None if there is none.
+        """
+        if not self.routes.alive(known.way):
+            return self.assign(known.key, known.source, known.target)
+        kept = known._replace(pinned=self._pins(known.way))
+        self._keep(kept)
+        return kept
+
     def reroute(self, routes: Routes) -> Rerouted:
         """The network has changed: choose new paths for connections whose path has failed. A path that still
         works is kept, and its connection is pinned if there is a second path now.

@@ -64,7 +64,7 @@ def test_a_lease_changes_the_rate_and_not_the_queue_in_the_switch_above():
     assert replace(own, leased=312_500).stands_for(0) == 25_000
     assert replace(own, buffer=0, leased=2_500_000).stands_for(0) == 12_500
     assert FarQueue("eth0").stands_for(0) == 0
-    assert FarQueue("eth0").stands_for(8 * 1_250_000) == 6_250
+    assert FarQueue("eth0").stands_for(1_250_000) == 6_250
     assert FarQueue("eth0", buffer=20_000).stands_for(0) == 20_000
 
 
@@ -72,8 +72,8 @@ def test_a_lease_is_never_more_than_the_link_of_the_machine():
     """The queue in the switch above then stands before that link."""
     leased = FarQueue("eth0", 5_000_000, 50_000, leased=30_000_000)
     link = 10_000_000
-    assert leased.line(link) == link and leased.limits(8 * link) == (50_000, int(0.98 * link))
-    assert leased.stands_for(8 * link) == 100_000
+    assert leased.line(link) == link and leased.limits(link) == (50_000, int(0.98 * link))
+    assert leased.stands_for(link) == 100_000
     assert leased.line(0) == leased.line(40_000_000) == 30_000_000
     assert FarQueue("eth0", 30_000_000).line(link) == 30_000_000, "what is written counts"
 

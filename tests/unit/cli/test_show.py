@@ -717,11 +717,12 @@ class Terminal(Console):
 
     out: io.StringIO
     ROWS = 25
+    WIDTH = 100
 
     def __init__(self, **_: Any) -> None:
         Terminal.out = io.StringIO()
         super().__init__(
-            file=Terminal.out, force_terminal=True, width=100, height=self.ROWS, color_system=None
+            file=Terminal.out, force_terminal=True, width=self.WIDTH, height=self.ROWS, color_system=None
         )
 
 
@@ -740,6 +741,23 @@ def test_watching_on_a_terminal_continues_when_the_controller_ends(controller, r
     # While the controller is disconnected, the last known rows stay.
     assert printed[first + 1 : failed].count(" 111 ") == 1
     assert looks == [1.0] * 3
+
+
+@pytest.mark.parametrize("width", [20, 50, 80, 100])
+def test_no_number_is_cut_on_a_narrow_terminal_that_is_watched(controller, run, looks, monkeypatch, width):
+    """Columns are left out whole, and named: a line that is longer would not be redrawn in place."""
+    monkeypatch.setattr(columns, "Console", Terminal)
+    monkeypatch.setattr(Terminal, "WIDTH", width)
+    monkeypatch.setattr(Terminal, "ROWS", 500)
+    monkeypatch.setenv("TERM", "xterm")
+    controller.say({"ports": [PORT, LONG_PORT]})
+    assert run("ports", "--watch", "1") == (0, "", "")
+    printed = Terminal.out.getvalue()
+    assert "…" not in printed
+    shown, _, left = printed[: printed.index("policy")].partition("no room for: ")
+    assert (width == 100) == (not left)
+    for title, figure in (("drops", "123456789"), ("Mbit/s", "400000"), ("active", "12345")):
+        assert (figure in shown.split()) != (title in left), title
 
 
 @pytest.mark.parametrize(("kind", "use"), [("ports", "use --json"), ("flows", "use --limit or --json")])

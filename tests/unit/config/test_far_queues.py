@@ -93,8 +93,8 @@ def test_the_last_file_with_the_section_has_all_of_it(tmp_path: Path) -> None:
 
 
 def test_what_is_not_said_follows_from_the_link() -> None:
-    assert FarQueue("eth0").limits(10**10) == (6_250_000, 1_225_000_000)
-    assert FarQueue("eth0", rate=MBIT, buffer=9000, share=0.5).limits(10**10) == (9000, MBIT // 2)
+    assert FarQueue("eth0").limits(10**10 // 8) == (6_250_000, 1_225_000_000)
+    assert FarQueue("eth0", rate=MBIT, buffer=9000, share=0.5).limits(10**10 // 8) == (9000, MBIT // 2)
     assert FarQueue("eth0").limits(0) == (0, 0)
 
 

@@ -38,6 +38,8 @@ ROW = {
 }
 PORTS = {"s2-eth1": 1, "s2-eth2": 2}
 WORDS = {"rate": "10gbit", "buffer": "1mb", "share": 0.95}
+TOLD_VALUE = {"rate": 10**10 // 8, "buffer": 1 << 20, "share": 0.95}
+TOLD = ("s2-eth2", *TOLD_VALUE.values())
 
 
 @pytest.fixture
@@ -162,8 +164,7 @@ def test_what_the_agent_refuses_is_not_told_again(site: RestSite, agent: FarAgen
     answer = put(site, WORDS, "/v1/far-queues/br2/enp131s1f0np0")
     assert answer.status_int == 422
     assert answer.json["detail"].startswith("the agent refuses it: the far queues of enp131s0f0np0 and")
-    (told,) = agent.table.told.values()
-    assert told == FarQueue("s2-eth2", 10**10 // 8, 1 << 20, 0.95)
+    assert agent.table.told == {"s2-eth2": FarQueue(*TOLD)}
     assert site.windows.far_orders.of(2) == agent.table.told
     assert put(site, {}).status_int == 200, "the next one works"
 
@@ -182,6 +183,66 @@ def test_an_agent_that_does_not_answer(site: RestSite, agent: FarAgent) -> None:
     agent.silent = False
     assert put(site, WORDS, "/v1/far-queues/br2/s2-eth1").status_int == 200
     assert set(agent.table.told) == {"s2-eth1", "s2-eth2"}, "the next change keeps it"
+
+
+LONG = "/v1/far-queues/br2/enp131s1f0np0"
+
+
+@pytest.fixture
+def refusing(site: RestSite, agent: FarAgent) -> FarAgent:
+    """An agent that has one change, refuses another, and has not said so in time."""
+    assert put(site, WORDS).status_int == 200
+    agent.table._configured["enp131s0f0np0"] = FarQueue("enp131s0f0np0")
+    site.link.ports[4].name = "enp131s1f0np0"
+    agent.silent = True
+    assert put(site, WORDS, LONG).status_int == 504
+    site.far.take_back()
+    assert len(site.requests.of("far_queue")) == 2, "it may have it"
+    return agent
+
+
+def test_what_the_agent_refuses_late_is_taken_back(site: RestSite, refusing: FarAgent, caplog: Any) -> None:
+    assert put(site, {"rate": "1gbit"}).status_int == 504
+    assert site.ask("/v1/far-queues/br2/s2-eth1", "DELETE").status_int == 504
+    refusing.speak()
+    site.far.take_back()
+    assert site.windows.far_orders.of(2) == refusing.table.told == {"s2-eth2": FarQueue(*TOLD)}
+    assert site.requests.of("far_queue") == {f"{2:016x} s2-eth2": TOLD_VALUE}
+    why = "the agent refuses it: the far queues of enp131s0f0np0 and enp131s1f0np0 would both be"
+    assert f"enp131s1f0np0: the request is taken back, because {why}" in caplog.text
+    assert any(why in message for message in events(site))
+    caplog.clear()
+    site.far.take_back()
+    assert not caplog.text, "once"
+    assert put(site, {"rate": "1gbit"}).status_int == 200
+
+
+def test_a_late_answer_that_is_no_refusal_takes_nothing_back(site: RestSite, agent: FarAgent) -> None:
+    agent.silent = True
+    assert put(site, WORDS).status_int == 504
+    agent.speak()
+    site.far.take_back()
+    assert site.windows.far_orders.of(2) == agent.table.told == {"s2-eth2": FarQueue(*TOLD)}
+    assert site.requests.of("far_queue") == {f"{2:016x} s2-eth2": TOLD_VALUE}
+
+
+def test_what_is_refused_at_the_next_connection_is_taken_back(site: RestSite, refusing: FarAgent) -> None:
+    site.windows.agent_disconnected(site.link)
+    link = site.windows.agent_connected(FakeSwitch(oxm.agent_dpid(2)), Description("br2"))
+    table = FarTable([CONFIGURED, FarQueue("enp131s0f0np0")])
+    again = FarAgent(link, PORTS, table)
+    assert table.told == {}
+    site.far.take_back()
+    assert again.table.told == site.windows.far_orders.of(2) == {"s2-eth2": FarQueue(*TOLD)}
+    assert list(site.requests.of("far_queue")) == [f"{2:016x} s2-eth2"]
+
+
+def test_a_refused_change_that_could_not_be_stored_is_forgotten(site: RestSite, refusing: FarAgent) -> None:
+    """The database may not have answered."""
+    site.requests._values["far_queue"].pop(f"{2:016x} enp131s1f0np0")
+    refusing.speak()
+    site.far.take_back()
+    assert site.windows.far_orders.of(2) == {"s2-eth2": FarQueue(*TOLD)}
 
 
 def test_an_agent_that_connects_again_is_told_all_of_it(site: RestSite, agent: FarAgent) -> None:

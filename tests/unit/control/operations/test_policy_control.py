@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,10 @@ from fairq_ryu.config.schema import settings_of
 from fairq_ryu.control.operations import policy_control
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.errors import UserError
+from fairq_ryu.laws.tenants.policy import Tenants
 from fairq_ryu.policies import base
 from fairq_ryu.policies.base import available
+from fairq_ryu.setting import Setting
 from tests.support.restsite import RestSite
 
 
@@ -223,6 +225,34 @@ def test_a_layer_on_other_ports_follows_the_policy_below():
     # What has no part in it keeps its state.
     change(site, {"policy": "iqm", "parameters": {"initial_window": 4}})
     assert [policy for _, policy in site.windows.engine.choice.rules] == [after, fixed]
+
+
+def test_a_layer_on_a_layer_follows_the_policy_at_the_bottom(monkeypatch):
+    """Other packages may have such layers: their entry points are policies like ours."""
+
+    class Upper(Tenants):
+        name = "groups"
+        settings = (Setting("groups", "above", "tenants", "", "", choices=("tenants",)),)
+
+        def __init__(self, parameters, below):
+            self.below, self.parameters = below, (parameters, below.parameters)
+
+    class Entry(NamedTuple):
+        name: str
+        value: str
+        policy: type
+
+        def load(self):
+            return self.policy
+
+    policies = [*base.installed(), Entry("groups", "elsewhere", Upper)]
+    monkeypatch.setattr(base, "installed", lambda: policies)
+    site = RestSite("fairq")
+    site.config._ports = (("role:link", "groups"),)
+    for alpha in 0.5, 0.75:
+        assert change(site, {"parameters": {"alpha": alpha}}).status_code == 200
+        ((_, upper),) = site.windows.engine.choice.rules
+        assert upper.below.below.parameters.alpha == alpha
 
 
 def test_the_token_is_needed(site):

@@ -39,3 +39,27 @@ def test_the_rule_of_a_host_that_nobody_knew_replaces_none():
 
     assert source_rules(5.0) == [pipeline.ofp.OFPFC_ADD]
     assert source_rules(30.0) == [pipeline.ofp.OFPFC_DELETE, pipeline.ofp.OFPFC_ADD]  # sent again
+
+
+def test_new_hosts_of_a_port_are_limited_and_those_of_others_are_not(caplog):
+    """Each new host costs rules in every bridge: ever new addresses of one port may not cost that without
+    end.
+    """
+    network = Network()
+
+    def comes(number, port=LIAR, now=100.0):
+        frame = parse.parse(arp(f"06:00:00:00:{number >> 8:02x}:{number & 255:02x}", "0.0.0.0", "10.0.7.2"))
+        network.fabric.host_seen(network.bridge, frame, port, now)
+        sent, rules = network.bridge.sent, pipeline.SOURCE
+        found = any(getattr(each, "table_id", None) == rules for each in sent)
+        network.bridge.log.clear()
+        return found
+
+    assert sum(comes(number) for number in range(1500)) == 1000
+    assert network.fabric.host_limit.put_aside == 500
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert str(LIAR) in caplog.text and "1,000 at once and 100 a second" in caplog.text
+    assert comes(2000, OTHER)  # another port
+    assert comes(2000, LIAR)  # a host that has moved, and cannot be asked
+    assert comes(7, LIAR, 102.0)  # a known host, whose rules are sent again
+    assert not comes(1499) and comes(1499, now=102.0)  # its next frame
