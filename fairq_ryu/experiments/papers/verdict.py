@@ -8,24 +8,26 @@ not if none of it is. If the bound is within the interval, the repetitions canno
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.measure.intervals import Interval
 from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure
 from fairq_ryu.experiments.report import table, unfinished
+from fairq_ryu.experiments.report.formats import Word
 from fairq_ryu.experiments.workloads.common.rows import figure
 
 _IDLE_PERCENT = 1.0
 """With less idle time than this, packets have waited for processors, too."""
-AGREES, DIFFERS, UNKNOWN = "agrees", "does not", "cannot tell"
+AGREES: Final = "agrees"
+DIFFERS: Final = "does not"
+UNKNOWN: Final = "cannot tell"
 
 
 class Verdict(NamedTuple):
     """On one claim."""
 
-    word: str
-    """`AGREES`, `DIFFERS` or `UNKNOWN`"""
+    word: Word
     value: float | None
     """ours; None: there is none"""
     low: float | None

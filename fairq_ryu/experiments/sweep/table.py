@@ -76,13 +76,13 @@ def remarks(points: Sequence[Point], results: Results) -> Iterator[str]:
 
 def title(store: Store) -> str:
     """What the sweep is of."""
-    return f"{store.description['scenario']['title']}, by {' and '.join(store.description['axes'])}"
+    return f"{store.description.scenario['title']}, by {' and '.join(store.description.axes)}"
 
 
 def show(store: Store, results: Results, console: Console | None = None) -> None:
     """Print the table; columns of plain text where the output is no terminal."""
     console = console or Console()
-    heading = ["", *store.description["policies"]]
+    heading = ["", *store.description.policies]
     table.write(title(store), heading, parts(store.points, results), console)
     for remark in remarks(store.points, results):
         console.out(remark, highlight=False)
