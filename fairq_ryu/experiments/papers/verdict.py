@@ -65,10 +65,9 @@ def judge(
     except UnknownFigure as error:
         return Verdict(UNKNOWN, None, None, None, f"not known: {error}")
     found = _judged(claim, values)
-    steps = claim.single.split(".")
-    if found.word is AGREES and claim.claimed.high is not None and "fct_ms" in steps:
-        group = steps[: steps.index("fct_ms")]
-        if any(unfinished.matters(each[claim.policies[0]], group, steps[-1]) for each in repetitions):
+    if found.word is AGREES and claim.claimed.high is not None:
+        path = claim.single.split(".")
+        if any(unfinished.matters(each[claim.policies[0]], path) for each in repetitions):
             found = found._replace(word=UNKNOWN, why="not all flows have finished")
     return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
 
