@@ -54,7 +54,7 @@ test-unit: setup-dev ## the tests that need no root; seconds
 fuzz: setup-dev ## mutated OpenFlow messages to controller and agent code, 10 minutes
 	@exec $(BIN)/python -m tests.fuzz --minutes 10
 
-docs: setup-dev ## write the tables and hex dumps of the documents that follow from code
+docs: setup-dev ## write the tables and hex dumps of documents, and the JSON Schemas, that follow from code
 	@$(BIN)/python -m docs.generate
 
 lint: setup-dev ## ruff, mypy --strict, clang-format; changes nothing

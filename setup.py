@@ -92,7 +92,7 @@ if __name__ == "__main__":
                 "hostcc/bpf/layout.h",
                 "hostcc/bpf/*.bpf.o",
             ],
-            "fairq_ryu.experiments.report": ["result.schema.json"],
+            "fairq_ryu.experiments.report": ["*.schema.json"],
             "fairq_ryu.experiments.workloads.empirical": ["sizes/*"],
             "mininet_topos": ["delayline/*.c"],  # its program is of one processor, and this package of none
         },

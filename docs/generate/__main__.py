@@ -1,4 +1,4 @@
-"""``make docs``: write what is between the marks of all pages anew."""
+"""``make docs``: write what is between the marks of all pages anew, and the schemas of files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from docs.generate import bounds, channel, examples, marks, reference, supply
+from docs.generate import bounds, channel, examples, marks, reference, schemas, supply
 
 MAKERS: Mapping[str, marks.Maker] = {
     name.replace("_", "-"): each
@@ -19,8 +19,8 @@ MAKERS: Mapping[str, marks.Maker] = {
 
 
 def changed() -> Iterator[tuple[Path, str]]:
-    """The pages that differ from the code, with their new text. ValueError, with page and mark, if one cannot
-    be made.
+    """The pages and schemas that differ from the code, with their new text. ValueError, with page and mark,
+    if a page cannot be made.
     """
     dumps = examples.dumps()
     for path in marks.pages():
@@ -31,6 +31,9 @@ def changed() -> Iterator[tuple[Path, str]]:
             raise ValueError(f"{path.relative_to(marks.ROOT)}: {error}") from error
         if new != text:
             yield path, new
+    for path, text in schemas.written():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield path, text
 
 
 def main() -> int:

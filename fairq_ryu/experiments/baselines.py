@@ -12,6 +12,7 @@ from typing import Any
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.kernel_qdiscs import DEFAULTS, QDISCS, KernelQdisc
 from fairq_ryu.experiments.settings import Scenario, belongs
+from fairq_ryu.policies import base
 from fairq_ryu.setting import Value
 
 
@@ -191,3 +192,14 @@ BASELINES = {
 def of(name: str) -> Baseline:
     """The baseline of this name; any other name is a policy without changed settings."""
     return BASELINES.get(name) or Baseline(name)
+
+
+_FOR_COMPARISON = frozenset({"codel", "droptail", "fixed", "mark", "red", "sfb"})
+"""Policies of this package with which ours are compared."""
+
+
+def is_ours(name: str) -> bool:
+    """Whether a policy of a run, its brackets included, is a law of this package and no rival."""
+    # By the entry points: nothing is loaded, so a broken policy costs no table.
+    own = {entry.name for entry in base.installed() if base.is_own(entry)}
+    return of(name.partition("[")[0].strip()).policy in own - _FOR_COMPARISON

@@ -220,7 +220,7 @@ def installed() -> tuple[EntryPoint, ...]:
     are looked up once, because the lookup reads files of all packages, which would stop a running controller
     for milliseconds.
     """
-    return tuple(sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: not _is_own(entry)))
+    return tuple(sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda entry: not is_own(entry)))
 
 
 def available() -> list[str]:
@@ -232,11 +232,12 @@ def own() -> list[str]:
     """The names of this package's policies: alphabetical, but a policy after those that it extends. Raises
     :class:`UserError` if one cannot be loaded.
     """
-    names = {entry.name for entry in installed() if _is_own(entry)}
+    names = {entry.name for entry in installed() if is_own(entry)}
     return sorted(names, key=lambda name: (len(find(name).__mro__), name))
 
 
-def _is_own(entry: EntryPoint) -> bool:
+def is_own(entry: EntryPoint) -> bool:
+    """Whether an entry point is of this package."""
     return entry.value.startswith("fairq_ryu.")
 
 

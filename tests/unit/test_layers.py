@@ -103,7 +103,7 @@ LAYERS: dict[str, tuple[set[str], set[str]]] = {
             "agent.queue_law_table",
             "agent.status",
         ),
-        {"matplotlib", "mininet", "pyarrow", "rich"},
+        {"matplotlib", "mininet", "pyarrow", "pydantic", "rich"},
     ),
     "mininet_topos": (set(), {"mininet"}),
 }

@@ -17,7 +17,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.papers import picture, plan, verdict
 from fairq_ryu.experiments.papers.plan import Claim, Experiment, Paper
 from fairq_ryu.experiments.papers.verdict import AGREES, DIFFERS, UNKNOWN, Verdict
-from fairq_ryu.experiments.report import flows, origin, page, result, table
+from fairq_ryu.experiments.report import flows, formats, origin, page, result, table
 from fairq_ryu.experiments.report.report import FORMATS, PAGE, draw, explained, pictures
 from fairq_ryu.experiments.workloads.common.pictures import STYLE
 
@@ -146,9 +146,7 @@ def _write(
                 parts += _about(experiment, whole, directory / experiment.id if out == directory else None)
     path = out / PAGE
     path.write_text(page.document("The papers' claims, and ours", parts), encoding="utf-8")
-    result.write_whole(
-        out / CLAIMS, {"schema": "fairq-claims/1", "claims": [_object(each) for each in judged]}
-    )
+    formats.write(out / CLAIMS, formats.Claims("fairq-claims/1", [_claim(each) for each in judged]))
     (out / TABLE).write_text(markdown(judged), encoding="utf-8")
     return [path, out / CLAIMS, out / TABLE, *files]
 
@@ -194,26 +192,26 @@ def _about(experiment: Experiment, whole: Mapping[str, Any], directory: Path | N
     return [*found, "</details>"]
 
 
-def _object(each: Judged) -> dict[str, Any]:
+def _claim(each: Judged) -> formats.Claim:
     """A claim in claims.json, with what its figures are of."""
     found, whole = each.verdict, each.whole
     metadata = whole["metadata"] if whole else {}
-    return {
-        "id": each.claim.id,
-        "paper": each.paper.name,
-        "experiment": each.experiment.id,
-        "words": each.claim.words,
-        "paper_figure": each.claim.paper,
-        "compared": each.claim.ours,
-        "holds": each.claim.holds,
-        "verdict": found.word,
-        "value": found.value,
-        "interval": None if found.low is None else [found.low, found.high],
-        "why": found.why,
-        "scenario": metadata.get("scenario_name", Path(each.experiment.scenario).stem),
-        "overrides": metadata.get("overrides", dict(each.experiment.set)),
-        "policies": list(each.claim.expression.policies),
-        "repeat": whole["repeat"] if whole else 0,
-        "git_commit": metadata.get("git_commit"),
-        "git_changes": metadata.get("git_changes"),
-    }
+    return formats.Claim(
+        id=each.claim.id,
+        paper=each.paper.name,
+        experiment=each.experiment.id,
+        words=each.claim.words,
+        paper_figure=each.claim.paper,
+        compared=each.claim.ours,
+        holds=each.claim.holds,
+        verdict=found.word,
+        value=found.value,
+        interval=None if found.low is None or found.high is None else [found.low, found.high],
+        why=found.why,
+        scenario=metadata.get("scenario_name", Path(each.experiment.scenario).stem),
+        overrides=metadata.get("overrides", dict(each.experiment.set)),
+        policies=list(each.claim.expression.policies),
+        repeat=whole["repeat"] if whole else 0,
+        git_commit=metadata.get("git_commit"),
+        git_changes=metadata.get("git_changes"),
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 import time
@@ -17,7 +16,7 @@ from fairq_ryu.experiments import scenario as scenarios
 from fairq_ryu.experiments.measure import machine
 from fairq_ryu.experiments.papers import plan, report
 from fairq_ryu.experiments.papers.plan import Experiment
-from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.report import formats
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.simulator.runner import Simulation
 from fairq_ryu.experiments.sweep import schedule
@@ -28,7 +27,6 @@ from fairq_ryu.experiments.testbed import Interrupted, Interrupts, config_files
 from fairq_ryu.experiments.variants import Variant
 
 FILE_NAME = "papers.json"
-SCHEMA = "fairq-papers/1"
 _CONFIG = "experiment.conf"
 
 
@@ -44,7 +42,7 @@ def main(out: Path, quick: bool = False, ids: Sequence[str] = ()) -> int:
     with ownership.given_to_caller(out, [FILE_NAME, *(each.id for each in experiments), *report.WRITTEN]):
         _check(out, quick)
         parts = _parts(experiments, out)
-        result.write_whole(out / FILE_NAME, {"schema": SCHEMA, "quick": quick})
+        formats.write(out / FILE_NAME, formats.Series("fairq-papers/1", quick))
         try:
             _run(parts)
         except Interrupted:
@@ -66,14 +64,8 @@ def is_series(directory: Path) -> bool:
 
 def of_directory(directory: Path) -> bool:
     """Whether the series of a directory is a quick one. ``UserError`` if it cannot be read."""
-    path = directory / FILE_NAME
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read {path}: {error}", "remove it; `fairq run papers` makes it") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-        raise UserError(f"{path} is not a {SCHEMA} file", "give the directory of a `fairq run papers`")
-    return bool(found["quick"])
+    remedy = "remove it; `fairq run papers` makes it"
+    return formats.read(directory / FILE_NAME, formats.Series, remedy).quick
 
 
 @dataclass(frozen=True)

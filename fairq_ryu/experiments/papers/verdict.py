@@ -8,24 +8,26 @@ not if none of it is. If the bound is within the interval, the repetitions canno
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.measure.intervals import Interval
 from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure
 from fairq_ryu.experiments.report import table, unfinished
+from fairq_ryu.experiments.report.formats import Word
 from fairq_ryu.experiments.workloads.common.rows import figure
 
 _IDLE_PERCENT = 1.0
 """With less idle time than this, packets have waited for processors, too."""
-AGREES, DIFFERS, UNKNOWN = "agrees", "does not", "cannot tell"
+AGREES: Final = "agrees"
+DIFFERS: Final = "does not"
+UNKNOWN: Final = "cannot tell"
 
 
 class Verdict(NamedTuple):
     """On one claim."""
 
-    word: str
-    """`AGREES`, `DIFFERS` or `UNKNOWN`"""
+    word: Word
     value: float | None
     """ours; None: there is none"""
     low: float | None
@@ -63,10 +65,9 @@ def judge(
     except UnknownFigure as error:
         return Verdict(UNKNOWN, None, None, None, f"not known: {error}")
     found = _judged(claim, values)
-    steps = claim.single.split(".")
-    if found.word is AGREES and claim.claimed.high is not None and "fct_ms" in steps:
-        group = steps[: steps.index("fct_ms")]
-        if any(unfinished.matters(each[claim.policies[0]], group, steps[-1]) for each in repetitions):
+    if found.word is AGREES and claim.claimed.high is not None:
+        path = claim.single.split(".")
+        if any(unfinished.matters(each[claim.policies[0]], path) for each in repetitions):
             found = found._replace(word=UNKNOWN, why="not all flows have finished")
     return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
 

@@ -10,7 +10,8 @@ A row for each flow in each repetition:
     place              among the flows of its kind and group, in the order of the result
     sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was due and when it began,
                        since the beginning of the warm-up
-    size_bytes, deadline_s
+    size_bytes         payload
+    deadline_s         from the common start of the flows
     fct_ms             completion time; null: unfinished, or a flow without end
     goodput_mbit       of flows without end
     met                whether it was complete by its deadline; null without one
@@ -23,6 +24,7 @@ run's logs.
 from __future__ import annotations
 
 import csv
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,9 @@ from typing import Any
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import origin
 from fairq_ryu.experiments.variants import directory_of
+from fairq_ryu.experiments.workloads.common.outcomes import met
 from fairq_ryu.experiments.workloads.empirical.figures import RECORDS
+from fairq_ryu.experiments.workloads.fanin.figures import round_flows
 
 FILE_NAME = "flows.parquet"
 COLUMNS = {
@@ -88,7 +92,11 @@ def _of_policy(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> Iterat
             yield {"kind": "deadline", "group": number, "place": place, "fct_ms": flow["ms"], **same}
         yield from _goodputs("endless", [each["goodput_mbit"] for each in run["endless"]], group=number)
     for entry in (policy.get("fanin") or {}).get("sweep", ()):
-        yield from _times("fanin", entry.get("fct_list_ms", ()), group=entry["n"])
+        of_round = round_flows(scenario["sizes_bytes"], scenario["deadlines_s"], entry["n"])
+        times = zip(entry.get("fct_list_ms", ()), itertools.cycle(of_round), strict=False)
+        for place, (ms, (size, deadline)) in enumerate(times):
+            about = {"size_bytes": size, "deadline_s": deadline, "met": met(ms, deadline)}
+            yield {"kind": "fanin", "group": entry["n"], "place": place, "fct_ms": ms, **about}
     if mixed := policy.get("heterogeneous"):
         yield from _goodputs("long", mixed["goodput_mbit"])
     if tenants := policy.get("tenants"):

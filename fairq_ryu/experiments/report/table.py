@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairq_ryu.experiments.hostcc.names import own
-from fairq_ryu.experiments.report import origin
+from fairq_ryu.experiments.report import better, origin
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.experiments.workloads.common import naming
 from fairq_ryu.experiments.workloads.common.rows import Row, RowGroup, Shown, figure
@@ -180,7 +180,9 @@ def _tables(widths: Sequence[int], most: int) -> list[list[int]]:
 
 
 def remarks(result: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences below the table that explain its figures."""
+    """Sentences below the table: first where rivals are better, then what explains its figures."""
+    if ahead := better.rivals(result):
+        yield ahead
     if source := result["scenario"].get("source"):
         yield f"After {source}; k = {result['scenario']['scale']:g}."
     if claim := result["scenario"].get("claim"):

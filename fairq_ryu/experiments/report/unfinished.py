@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_TIMES = ("fct_ms", "slowdown")
+"""Figures of the flows that have finished, beside the number of those that have not."""
 _ASIDE = "mice_left_out"
 """Flows of volleys that no figure is made of."""
 
@@ -26,13 +28,17 @@ def _unfinished(figures: Mapping[str, Any]) -> float:
     return own + sum(map(_unfinished, groups))
 
 
-def matters(policy: Mapping[str, Any], group: Sequence[str], name: str) -> bool:
-    """Whether a figure of the times of a group of flows (its path) would be another if all had finished: a
+def matters(policy: Mapping[str, Any], path: Sequence[str]) -> bool:
+    """Whether the figure at ``path`` is one of times that would be another if all flows had finished: a
     percentile is known as long as no more are missing than it leaves above it.
     """
+    times = next((place for place, step in enumerate(path) if step in _TIMES), None)
+    if times is None:
+        return False
     figures: Any = policy
-    for step in group:
+    for step in path[:times]:
         figures = figures[step]
+    name = path[-1]
     unfinished = figures.get("unfinished") or 0
     leaves = (100 - int(name[1:])) / 100 if name[:1] == "p" and name[1:].isdigit() else 0.0
     return bool(unfinished > leaves * (figures.get("count") or 0))

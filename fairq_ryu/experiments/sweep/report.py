@@ -39,7 +39,7 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     embedded: list[tuple[str, str]] = []
     description = store.description
     about = origin.text(
-        description["metadata"], description["scenario"], description["policies"], axes=description["axes"]
+        description.metadata, description.scenario, description.policies, axes=description.axes
     )
     with matplotlib.rc_context(STYLE):
         for picture in pictures.pictures(store.points, results):
@@ -50,13 +50,13 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     lines = [line for part in table.parts(store.points, results) for line in part]
     every = [policy for each in there for policy in each["policies"]]
     failures = any(policy["failed"] or policy.get("unsound") for policy in every)
-    scenario = {**store.description["scenario"], **store.description["axes"]}
+    scenario = {**store.description.scenario, **store.description.axes}
     parts = [
-        page.rows_of([["", *store.description["policies"]], *lines]),
+        page.rows_of([["", *store.description.policies], *lines]),
         *page.said(table.remarks(store.points, results), failures),
         *page.legend(registry.of_result(there[0]["scenario"]).table.terms, (line[0] for line in lines)),
         *page.drawn(embedded),
-        *page.about(scenario, store.description["metadata"]),
+        *page.about(scenario, store.description.metadata),
     ]
     path = directory / PAGE
     path.write_text(page.document(table.title(store), parts), encoding="utf-8")

@@ -1,7 +1,7 @@
 """What the directory of a sweep holds: its description, and what has been measured.
 
-    sweep.json                      the description, see `describe`
-    POINT/runs/POLICY.NUMBER.json   a run: took_s, and its figures
+    sweep.json                      the description, `formats.Sweep`
+    POINT/runs/POLICY.REPETITION.json   a run, `formats.Run`
     POINT/result.json               the result of the point, of all its whole repetitions
     POINT/logs/POLICY/NUMBER
 
@@ -11,21 +11,20 @@ with the same command; a description that differs is refused.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fairq_ryu.errors import UserError, all_of
 from fairq_ryu.experiments import differences
-from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.report import formats, result
 from fairq_ryu.experiments.settings import Scenario
 from fairq_ryu.experiments.sweep.axes import Axis, Point, points
 from fairq_ryu.experiments.sweep.schedule import Run
 from fairq_ryu.experiments.variants import Variant
 
 FILE_NAME = "sweep.json"
-SCHEMA = "fairq-sweep/1"
 _SAME = ("scenario_name", "axes", "scenario", "policies")
 _SAME_METADATA = (
     *("settings", "variants", "project_version", "git_commit", "git_changes"),
@@ -39,57 +38,42 @@ def describe(
     axes: Sequence[Axis],
     variants: Sequence[Variant],
     metadata: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The description of a sweep:
-
-    schema, scenario_name
-    axes       the values of each setting that varies, as texts, by name
-    scenario   every setting that does not vary
-    policies   their names, with brackets
-    metadata   as in a result
-    """
+) -> formats.Sweep:
+    """The description of a sweep. ``metadata``: as in a result."""
     varying = {axis.name for axis in axes}
-    return {
-        "schema": SCHEMA,
-        "scenario_name": name,
-        "axes": {axis.name: list(axis.values) for axis in axes},
-        "scenario": {key: value for key, value in scenario.settings.items() if key not in varying},
-        "policies": [each.name for each in variants],
-        "metadata": dict(metadata),
-    }
+    return formats.Sweep(
+        schema="fairq-sweep/1",
+        scenario_name=name,
+        axes={axis.name: list(axis.values) for axis in axes},
+        scenario={key: value for key, value in scenario.settings.items() if key not in varying},
+        policies=[each.name for each in variants],
+        metadata=dict(metadata),
+    )
 
 
 class Store:
     """The directory of a sweep."""
 
-    def __init__(self, directory: Path, description: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path, description: formats.Sweep) -> None:
         """Nothing is written yet."""
         self.directory = directory
         self.description = description
-        axes = [Axis(name, tuple(values)) for name, values in description["axes"].items()]
+        axes = [Axis(name, tuple(values)) for name, values in description.axes.items()]
         self.points: list[Point] = points(axes)
-        self._places = {name: place for place, name in enumerate(description["policies"])}
+        self._places = {name: place for place, name in enumerate(description.policies)}
 
     @classmethod
     def load(cls, directory: Path) -> Store:
         """The sweep that a directory has. ``UserError`` when there is none, or it cannot be read."""
-        path, remedy = directory / FILE_NAME, "make one with `fairq sweep incast senders=1..32 --out DIR`"
-        try:
-            found = json.loads(path.read_text())
-        except OSError as error:
-            raise UserError(f"cannot read {path}: {error.strerror}", remedy) from None
-        except ValueError as error:
-            raise UserError(f"{path} is not JSON: {error}", remedy) from None
-        if not isinstance(found, dict) or found.get("schema") != SCHEMA:
-            raise UserError(f"{path} is not a {SCHEMA} file", remedy)
-        return cls(directory, found)
+        remedy = "make one with `fairq sweep incast senders=1..32 --out DIR`"
+        return cls(directory, formats.read(directory / FILE_NAME, formats.Sweep, remedy))
 
     def begin(self) -> None:
         """Write the description, unless the directory has the same one. ``UserError`` as `check` has it."""
         self.check()
         if not (self.directory / FILE_NAME).exists():
             self.directory.mkdir(parents=True, exist_ok=True)
-            result.write_whole(self.directory / FILE_NAME, self.description)
+            formats.write(self.directory / FILE_NAME, self.description)
 
     def check(self) -> None:
         """``UserError`` when the directory has another description, with all differences, or the result of a
@@ -123,33 +107,24 @@ class Store:
     def took(self, runs: Sequence[Run]) -> dict[Run, float]:
         """Of these runs those that are there, with the time that each took, s."""
         there = [run for run in runs if self._file(run).exists()]
-        return {run: self._read(run)["took_s"] for run in there}
+        return {run: self._read(run).took_s for run in there}
 
     def save(self, run: Run, took_s: float, figures: Mapping[str, Any]) -> None:
         """Keep the figures of a run. ``OSError`` when there is no room."""
         path = self._file(run)
         path.parent.mkdir(parents=True, exist_ok=True)
-        result.write_whole(path, {"took_s": took_s, "figures": figures})
+        formats.write(path, formats.Run("fairq-run/1", took_s, dict(figures)))
 
     def figures(self, run: Run) -> dict[str, Any] | None:
         """The figures of a run; None: it is not there."""
-        if not self._file(run).exists():
-            return None
-        found: dict[str, Any] = self._read(run)["figures"]
-        return found
+        return self._read(run).figures if self._file(run).exists() else None
 
-    def _read(self, run: Run) -> dict[str, Any]:
-        path = self._file(run)
-        try:
-            found: dict[str, Any] = json.loads(path.read_text())
-            figures = found["figures"]
-            if (figures["policy"], figures["failed"]) != (run.policy, None):
-                raise ValueError(f"it is no run of {run.policy}")
-            return {"took_s": float(found["took_s"]), "figures": figures}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(
-                f"{path} is damaged: {error!r}", "remove it: that run is then made again"
-            ) from None
+    def _read(self, run: Run) -> formats.Run:
+        path, remedy = self._file(run), "remove it: that run is then made again"
+        found = formats.read(path, formats.Run, remedy)
+        if (found.figures.get("policy"), found.figures.get("failed", "")) != (run.policy, None):
+            raise UserError(f"{path} is damaged: it is no run of {run.policy}", remedy)
+        return found
 
     def results(self) -> list[dict[str, Any] | None]:
         """The result of each point; None: it has none yet."""
@@ -157,9 +132,10 @@ class Store:
         return [result.load(each) if (each / result.FILE_NAME).exists() else None for each in found]
 
 
-def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    parts = [({key: each.get(key) for key in _SAME} for each in (before, now))]
-    parts.append({key: each["metadata"].get(key) for key in _SAME_METADATA} for each in (before, now))
+def _changes(before: formats.Sweep, now: formats.Sweep) -> list[str]:
+    wholes = [asdict(each) for each in (before, now)]
+    parts = [({key: each[key] for key in _SAME} for each in wholes)]
+    parts.append({key: each["metadata"].get(key) for key in _SAME_METADATA} for each in wholes)
     return [line for one, other in parts for line in differences.settings(one, other)]
 
 

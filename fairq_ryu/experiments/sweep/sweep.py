@@ -180,9 +180,9 @@ class Sweep:
         scenario = self._scenarios[point]
         seeds = [scenario.seed + repetition for repetition in range(len(measured))]
         metadata = {
-            **self._store.description["metadata"],
+            **self._store.description.metadata,
             "overrides": {
-                **self._store.description["metadata"]["overrides"],
+                **self._store.description.metadata["overrides"],
                 **self._store.points[point].values,
             },
             "seeds": seeds,

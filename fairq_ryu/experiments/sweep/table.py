@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from fairq_ryu.experiments.report import table
+from fairq_ryu.experiments.report import better, table
 from fairq_ryu.experiments.sweep.axes import Point
 from fairq_ryu.experiments.sweep.store import Store
 from fairq_ryu.experiments.workloads import registry
@@ -55,6 +55,9 @@ def _texts(headline: Headline, result: Mapping[str, Any]) -> list[str]:
 def remarks(points: Sequence[Point], results: Results) -> Iterator[str]:
     """Sentences below the table."""
     there = [(point, each) for point, each in zip(points, results, strict=True) if each is not None]
+    for point, each in there:
+        if ahead := better.rivals(each):
+            yield f"{point.label}: {ahead}"
     if len(there) < len(points):
         yield f"{len(points) - len(there)} of {len(points)} points have no result yet."
     made = sorted({each["repeat"] for _point, each in there})
@@ -76,13 +79,13 @@ def remarks(points: Sequence[Point], results: Results) -> Iterator[str]:
 
 def title(store: Store) -> str:
     """What the sweep is of."""
-    return f"{store.description['scenario']['title']}, by {' and '.join(store.description['axes'])}"
+    return f"{store.description.scenario['title']}, by {' and '.join(store.description.axes)}"
 
 
 def show(store: Store, results: Results, console: Console | None = None) -> None:
     """Print the table; columns of plain text where the output is no terminal."""
     console = console or Console()
-    heading = ["", *store.description["policies"]]
+    heading = ["", *store.description.policies]
     table.write(title(store), heading, parts(store.points, results), console)
     for remark in remarks(store.points, results):
         console.out(remark, highlight=False)

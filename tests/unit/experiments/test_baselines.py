@@ -101,3 +101,22 @@ def test_a_port_is_shaped_where_the_bottleneck_is_out_of_sight(name):
 def test_a_queue_marks_where_hosts_ask_for_it(name):
     assert variants.read([name], [name])[0].settings == {"ecn": True}
     assert variants.read([f"{name}[ecn=no]"], [name])[0].settings == {"ecn": False}
+
+
+def test_rivals_are_told_from_laws_of_ours_without_loading_one(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.EntryPoint.load", lambda _entry: 1 / 0)
+    ours = [
+        "fairq",
+        "fairq-paper",
+        "las[young=4]",
+        "sed",
+        "rsed",
+        "iqm",
+        "tenants",
+        "acdc",
+        "afcd",
+        "afq-paper",
+    ]
+    rivals = ["bare", "droptail", "fixed", "mark", "red[gentle=no]", "codel", "sfb", "droptail-ctrl-reno"]
+    assert all(baselines.is_ours(name) for name in [*ours, "fairq-shaped95", "las-shaped95"])
+    assert not any(baselines.is_ours(name) for name in [*rivals, "cake", "mark-d2tcp", "kernel-red", "other"])

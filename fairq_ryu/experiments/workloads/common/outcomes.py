@@ -41,9 +41,12 @@ class Outcome(NamedTuple):
     @property
     def met(self) -> bool | None:
         """Whether the deadline was met; None without one."""
-        if self.flow.deadline is None:
-            return None
-        return self.ms is not None and self.ms <= self.flow.deadline * 1000
+        return met(self.ms, self.flow.deadline)
+
+
+def met(ms: float | None, deadline_s: float | None) -> bool | None:
+    """Whether a flow that took ``ms`` (None: it is unfinished) met its deadline; None without one."""
+    return None if deadline_s is None else ms is not None and ms <= deadline_s * 1000
 
 
 def last_ms(outcomes: Sequence[Outcome], timeout_s: float) -> float:

@@ -12,7 +12,8 @@ the sums of what is in each entry of ``sweep``, which has one for each number of
     goodput_mbit    payload of all rounds in the time to the last byte of each
     last_byte_ms    count, mean, ... of the times from a round's start to its last byte; an unfinished flow
                     counts as round_timeout_s. last_byte_list_ms: each
-    fct_ms          of the finished flows. fct_list_ms: each flow, by round (null: unfinished)
+    fct_ms          of the finished flows. fct_list_ms: each flow, by round, in the order of `round_flows`
+                    (null: unfinished)
     rto_timeouts, rto_source, retransmissions   of the senders
     timeout_flows, timeout_share   flows with at least one timeout, see `common.timeouts`
     qdisc_drops, queue, stolen_percent    of all rounds with this n, disturbed ones too; queue as queue.rounds
@@ -27,6 +28,16 @@ from typing import Any
 from fairq_ryu.experiments.measure.stats import fct_summary
 from fairq_ryu.experiments.workloads.common.outcomes import Outcome, last_ms
 from fairq_ryu.experiments.workloads.common.timeouts import timed_out, together
+
+
+def round_flows(
+    sizes_bytes: Sequence[int], deadlines_s: Sequence[float], number: int
+) -> list[tuple[int, float | None]]:
+    """Size in bytes and deadline in s (None: none) of each flow of a round with ``number`` flows of each
+    application, one application after the other.
+    """
+    applications = zip(sizes_bytes, deadlines_s, strict=True)
+    return [(size, deadline or None) for size, deadline in applications for _copy in range(number)]
 
 
 def rounds_figures(

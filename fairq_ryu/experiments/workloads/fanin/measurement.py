@@ -76,16 +76,15 @@ class FaninMeasurement(Measurement[FaninScenario]):
         scenario = self._scenario
         flows = [
             Flow(
-                source=(application * number + copy) % len(self._senders),
-                sink=application,
+                source=place % len(self._senders),
+                sink=place // number,
                 size=size,
                 seed=self._random.getrandbits(32),
-                deadline=deadline or None,
+                deadline=deadline,
             )
-            for application, (size, deadline) in enumerate(
-                zip(scenario.sizes_bytes, scenario.deadlines_s, strict=True)
+            for place, (size, deadline) in enumerate(
+                figures.round_flows(scenario.sizes_bytes, scenario.deadlines_s, number)
             )
-            for copy in range(number)
         ]
         timeouts = self.read_counters()["rto_timeouts"]
         received, stolen_percent = stolen_during(

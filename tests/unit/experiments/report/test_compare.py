@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.report import compare, result
+from fairq_ryu.experiments.report import better, compare, result
 
 STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_text())
 P99 = ("mice", "fct_ms", "p99")
@@ -106,7 +106,7 @@ def test_flows_that_have_not_finished_win_nothing(made):
 
 def test_wide_intervals_show_no_difference(made):
     here = made("a", {"a": {P99: [10.0, 100, 1000]}, "b": {P99: [20.0, 200, 2000]}})
-    assert line(told(f"{here}:a", ":b"), "mice FCT p99").startswith(compare.NO_DIFFERENCE)
+    assert line(told(f"{here}:a", ":b"), "mice FCT p99").startswith(better.NO_DIFFERENCE)
 
 
 def test_a_single_repetition_shows_nothing(made):

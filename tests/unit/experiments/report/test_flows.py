@@ -97,6 +97,34 @@ def test_flows_with_deadlines_have_theirs():
     assert flow["fct_ms"] > 6000 and flow["goodput_mbit"] is None
 
 
+def test_flows_of_a_fan_in_have_those_of_their_application():
+    """Sizes and deadlines of the scenario: one flow of each application, then four (the list is cut)."""
+    found = [row for row in rows("fanin") if row["policy"] == "droptail" and row["repetition"] == 1]
+    sent = {n: [(row["size_bytes"], row["deadline_s"]) for row in found if row["group"] == n] for n in (1, 4)}
+    assert sent[1] == [(20_000, 4.0), (60_000, 6.0), (100_000, 7.0), (140_000, 8.0), (200_000, 9.0)]
+    assert sent[4] == [(20_000, 4.0)] * 4 + [(60_000, 6.0)] * 2
+    assert all(row["met"] for row in found)  # none took a second
+
+
+def test_a_fan_in_has_several_rounds_unfinished_flows_and_flows_without_a_deadline():
+    whole = json.loads(RESULTS["fanin"].read_text())
+    whole["scenario"]["deadlines_s"][0] = 0.0
+    times = [None, None, 7000.0, 8000.1, 1.0, 1.0, 6000.0]
+    whole["repetitions"][0]["policies"][0]["fanin"]["sweep"][0]["fct_list_ms"] = times
+    found = list(flows.rows(whole, NOWHERE))[: len(times)]
+    assert [
+        (row["place"], row["fct_ms"], row["size_bytes"], row["deadline_s"], row["met"]) for row in found
+    ] == [
+        (0, None, 20_000, None, None),
+        (1, None, 60_000, 6.0, False),
+        (2, 7000.0, 100_000, 7.0, True),
+        (3, 8000.1, 140_000, 8.0, False),
+        (4, 1.0, 200_000, 9.0, True),
+        (5, 1.0, 20_000, None, None),
+        (6, 6000.0, 60_000, 6.0, True),
+    ]
+
+
 def test_without_pyarrow_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
     shutil.copy(RESULTS["messages"], tmp_path / "result.json")
     monkeypatch.setitem(sys.modules, "pyarrow", None)

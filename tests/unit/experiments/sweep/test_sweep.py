@@ -89,6 +89,25 @@ def test_every_point_has_the_result_of_a_run(bench, tmp_path, capsys):
     assert "Means of 2 repetitions" in printed.out
 
 
+def test_the_points_at_which_a_rival_wins_are_in_the_first_lines(bench, tmp_path, monkeypatch):
+    def measured(chosen, variant, *_rest):
+        found = figures(chosen, variant)
+        found["mice"]["unfinished"] = 0
+        if (chosen.senders, variant.base) == (4, "droptail"):
+            found["mice"]["fct_ms"]["p99"] = 5.0 + chosen.seed
+        return found
+
+    monkeypatch.setattr(sweep.runner, "run_policy", measured)
+    assert run(tmp_path) == 0
+    found = store.Store.load(tmp_path)
+    first, second = list(table.remarks(found.points, found.results()))[:2]
+    assert first.startswith(
+        "senders = 4: Rivals win: mice FCT p99 is lower than that of fairq[alpha=0.5], our best, under"
+        " droptail ("
+    )
+    assert second.startswith("Means of 2 repetitions")
+
+
 def test_a_killed_sweep_continues_with_what_is_missing(bench, tmp_path):
     def killed(senders, policy, _seed):
         if len(bench.made) == 3:
