@@ -174,10 +174,21 @@ class FlowTracker:
         """Apply a SYN, FIN or RST: assign its connection a path and update its state. ``received``: when it
         came, if that was earlier. Returns the path, and the agents that were sent rules.
         """
-        # Only a SYN can begin a path; the flow table knows the path of a connection that it has.
-        found = self._fabric.assign_path(segment.key, in_port, frame.dst) if segment.syn else None
+        # Only a SYN can begin a path; the flow table knows the path of a connection that it has. A SYN that
+        # is not of this connection may have been sent by anybody, from anywhere: it begins and moves none,
+        # unless it turns out that the connection's ports are used again.
+        foreign = self._flows.is_foreign(segment)
+        found = self._assign(frame, segment, in_port) if segment.syn and not foreign else None
         path = None if found is None else found.path
-        return found, self.apply(self._flows.segment(segment, in_port, path, now), now, received)
+        informed = self.apply(self._flows.segment(segment, in_port, path, now), now, received)
+        if foreign and not self._flows.is_foreign(segment):
+            found = self._assign(frame, segment, in_port)
+            if found is not None:
+                self.move(found, now)
+        return found, informed
+
+    def _assign(self, frame: parse.Frame, segment: TcpSegment, in_port: PortKey) -> Assigned | None:
+        return self._fabric.assign_path(segment.key, in_port, frame.dst)
 
     # Rules, records and silence
 

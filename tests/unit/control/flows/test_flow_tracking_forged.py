@@ -1,4 +1,6 @@
-"""A FIN or RST out of sequence: bridges copy it as any other, and only agents know that it is none."""
+"""Segments that are not of their connection: bridges copy them as any other. That a FIN or RST is out of
+sequence, only agents know.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,13 @@ class Forged:
         assert self.path is not None and self.path.pinned
         self.site.log.clear()
 
-    def comes(self, flags: str, key=KEY, seq: int = 1 << 30) -> None:
+    def comes(self, flags: str, key=KEY, seq=1 << 30, ack=0, port: PortKey | None = None) -> None:
         """The copy of a segment far outside the window."""
         here = key == KEY
         macs = MACS if here else MACS[::-1]
-        tcp = segment(key, flags, seq=seq)
+        tcp = segment(key, flags, seq, ack)
         frame = Frame(*macs, (), key.src, None, tcp, 0)
-        self.tracker.apply_segment(frame, tcp, CLIENT if here else SERVER, self.now)
+        self.tracker.apply_segment(frame, tcp, port or (CLIENT if here else SERVER), self.now)
 
     def records(self, after: float = 1.0) -> None:
         """The agent lists the connection as open."""
@@ -106,3 +108,29 @@ def test_what_is_kept_of_ended_connections_is_bounded(forged, monkeypatch):
     monkeypatch.setattr(flow_tracking, "_ENDED_S", -1.0)
     forged.tracker.drop_expired()
     assert not forged.tracker._ended
+
+
+@pytest.mark.parametrize("key", [KEY, KEY.reversed])
+@pytest.mark.parametrize("flags", ["S", "SA"])
+def test_a_syn_from_elsewhere_moves_no_path(forged, flags, key):
+    """It would lead the connection's ACKs to the port of whoever has sent it."""
+    fabric = forged.site.fabric
+    fabric.port_changed(1, PortState(4, True, "s1-eth4"), forged.now)
+    forged.comes(flags, key, port=PortKey(1, 4))
+    assert fabric.paths.get(KEY) == forged.path and forged.pins == 0
+    fabric.release_path(KEY, closed=False)  # its host has moved
+    forged.comes(flags, key, port=PortKey(1, 4))
+    assert fabric.paths.get(KEY) is None and forged.pins == 0
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_connection_that_uses_the_ports_again_has_a_path(forged, moved):
+    """Although the end of the former one was not seen."""
+    fabric = forged.site.fabric
+    if moved:
+        fabric.release_path(KEY, closed=False)
+    forged.comes("S", seq=1 << 20)
+    assert (fabric.paths.get(KEY) is None) is moved
+    forged.comes("SA", KEY.reversed, ack=(1 << 20) + 1)
+    assert fabric.paths.get(KEY).source == CLIENT
+    assert forged.site.flows.get(KEY).path is not None
