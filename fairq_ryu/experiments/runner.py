@@ -76,7 +76,7 @@ def main(
     print(f"result: {result.saved(assembled, out)}", file=sys.stderr)
     if left:
         return 130
-    return 1 if any(each["failed"] or each.get("unsound") for each in assembled["policies"]) else 0
+    return 1 if any(each["failed"] or each["unsound"] for each in assembled["policies"]) else 0
 
 
 def known_variants(policies: Sequence[str], config_file: Path | None) -> tuple[Variant, ...]:

@@ -186,7 +186,7 @@ def _about(experiment: Experiment, whole: Mapping[str, Any], directory: Path | N
         f"<p>{html.escape(origin.line(whole))}</p>",
         page.rows_of([table.heading(whole), *lines]),
     ]
-    failed = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
+    failed = any(policy["failed"] or policy["unsound"] for policy in whole["policies"])
     found += page.said(table.remarks(whole), failed)
     found += page.drawn(pictures(whole, directory)[1])
     return [*found, "</details>"]

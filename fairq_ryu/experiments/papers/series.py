@@ -54,7 +54,7 @@ def main(out: Path, quick: bool = False, ids: Sequence[str] = ()) -> int:
             ) from None
         report.main(out, quick, out)
     every = [policy for part in parts for policy in part.policies()]
-    return 1 if any(each["failed"] or each.get("unsound") for each in every) else 0
+    return 1 if any(each["failed"] or each["unsound"] for each in every) else 0
 
 
 def is_series(directory: Path) -> bool:

@@ -58,7 +58,7 @@ def judge(
                 return Verdict(UNKNOWN, None, None, None, f"{policy} was not run")
             if figures["failed"]:
                 return Verdict(UNKNOWN, None, None, None, f"{policy} failed: {figures['failed']}")
-            if figures.get("unsound"):
+            if figures["unsound"]:
                 return Verdict(UNKNOWN, None, None, None, f"{policy}: {figures['unsound']}")
     try:
         values = [claim.value(each) for each in repetitions]
@@ -74,7 +74,7 @@ def judge(
 
 def _repetitions(whole: Mapping[str, Any]) -> list[dict[str, Mapping[str, Any]]]:
     """The figures of each policy by its name, in each repetition."""
-    parts = whole.get("repetitions") or [whole]
+    parts = whole["repetitions"] or [whole]
     return [{each["policy"]: each for each in part["policies"]} for part in parts]
 
 
@@ -120,14 +120,14 @@ def _caveats(claim: Expression, whole: Mapping[str, Any]) -> list[str]:
     if max(busy, default=0.0) >= limit:
         found.append(f"the switch's thread used {max(busy):.0f} % of a CPU, so the machine is in it")
     found += [told for each in policies if (told := unfinished.remark(each))]
-    runs = [each for part in whole.get("repetitions") or [whole] for each in part["policies"]]
+    runs = [each for part in whole["repetitions"] or [whole] for each in part["policies"]]
     idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in claim.policies]
     starved = sum(each is not None and each < _IDLE_PERCENT for each in idle)
     if starved:
         found.append(
             f"in {starved} of {len(idle)} runs no processor was ever idle, so the machine is in them"
         )
-    skipped = [each["policy"] for each in policies if any((each.get("tcp_left_out") or {}).values())]
+    skipped = [each["policy"] for each in policies if any(each["tcp_left_out"].values())]
     if skipped:
         found.append(f"this kernel has skipped reductions of windows under {', '.join(skipped)}")
     return found

@@ -32,7 +32,7 @@ class Side(NamedTuple):
 
     def samples(self, path: Sequence[str]) -> list[float]:
         """A figure in each repetition; empty where one has none."""
-        parts = self.whole.get("repetitions") or [self.whole]
+        parts = self.whole["repetitions"] or [self.whole]
         found = [figure(of(part["policies"], self.policy), path) for part in parts]
         return [] if None in found else found
 
@@ -92,7 +92,7 @@ def rivals(whole: Mapping[str, Any]) -> str | None:
     if main is None:
         return None
     path = main.row.path
-    sound = [each for each in whole["policies"] if not each["failed"] and not each.get("unsound")]
+    sound = [each for each in whole["policies"] if not each["failed"] and not each["unsound"]]
     sides = [Side(each["policy"], whole, each["policy"]) for each in sound]
     sides = [side for side in sides if side.samples(path) and not unfinished.matters(side.figures, path)]
     ours = [side for side in sides if baselines.is_ours(side.policy)]

@@ -90,7 +90,7 @@ def _allowed(one: Mapping[str, Any], other: Mapping[str, Any], anyway: bool) -> 
     parts = [
         (
             {**each["scenario"], "title": ""},
-            each["metadata"].get("settings") or {},
+            each["metadata"]["settings"],
             {"simulator": each["metadata"].get("simulator") or {}},
         )
         for each in (one, other)

@@ -66,10 +66,10 @@ def rows(whole: Mapping[str, Any], measured: Path) -> Iterator[Row]:
     """
     empty = dict.fromkeys(COLUMNS)
     fixed = {
-        "scenario": whole["metadata"].get("scenario_name") or whole["scenario"]["title"],
+        "scenario": whole["metadata"]["scenario_name"],
         "commit": origin.commit(whole["metadata"]),
     }
-    for number, part in enumerate(whole.get("repetitions") or [whole], 1):
+    for number, part in enumerate(whole["repetitions"] or [whole], 1):
         for policy in part["policies"]:
             if not policy["failed"]:
                 of = {"policy": policy["policy"], "repetition": number}
@@ -93,7 +93,7 @@ def _of_policy(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> Iterat
         yield from _goodputs("endless", [each["goodput_mbit"] for each in run["endless"]], group=number)
     for entry in (policy.get("fanin") or {}).get("sweep", ()):
         of_round = round_flows(scenario["sizes_bytes"], scenario["deadlines_s"], entry["n"])
-        times = zip(entry.get("fct_list_ms", ()), itertools.cycle(of_round), strict=False)
+        times = zip(entry["fct_list_ms"], itertools.cycle(of_round), strict=False)
         for place, (ms, (size, deadline)) in enumerate(times):
             about = {"size_bytes": size, "deadline_s": deadline, "met": met(ms, deadline)}
             yield {"kind": "fanin", "group": entry["n"], "place": place, "fct_ms": ms, **about}

@@ -30,7 +30,7 @@ def page(whole: Mapping[str, Any], pictures: Sequence[tuple[str, str]]) -> str:
     """
     head, full = table.heading(whole), [line for part in table.sections(whole, full=True) for line in part]
     short = [line for part in table.sections(whole, full=False) for line in part]
-    failures = any(policy["failed"] or policy.get("unsound") for policy in whole["policies"])
+    failures = any(policy["failed"] or policy["unsound"] for policy in whole["policies"])
     parts = [
         f"<p>{html.escape(origin.line(whole))}</p>",
         rows_of([head, *short]),

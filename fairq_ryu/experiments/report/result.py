@@ -1,10 +1,7 @@
 """The result of a run: one JSON object, documented here, written by `save` and read by `load`.
 
     schema      "fairq-result/3", of which result.schema.json is the JSON Schema; another number when a
-                reader of this one would be misled. /2 has no
-                repetitions, floor, distance and losses, and its drops are those that the queue refused, while
-                Open vSwitch lost more. /1 is the same without the figures of other workloads than incast,
-                `integrity`, `capture`, and the elephants' after_* figures
+                reader of this one would be misled; `load` refuses others
     scenario    every setting of the scenario as it was run (`settings.Scenario`)
     metadata    what is needed to repeat it (`machine.metadata`); `simulator` of a simulated run: ns3, its
                 release, link_mbit and ack_every as of `simulator.order.Hosts`, and round_trip_ms. Such a run
@@ -13,7 +10,7 @@
       policy          its name
       failed          null, or why there are no figures (then no other key but `unsound` is present)
       unsound         null, or why the figures are not those of the policy: it failed, or was changed, while
-                      they were taken. Results from before this was checked have no such key
+                      they were taken
       tcp             the congestion controls of the hosts, or of heterogeneous flows: for each name in
                       the scenario, its name in the kernel and whether it is the kernel's or was loaded for
                       the run
@@ -93,9 +90,11 @@ from fairq_ryu.experiments.report import repetitions
 from fairq_ryu.experiments.workloads import registry
 
 SCHEMA = "fairq-result/3"
-READABLE = (SCHEMA, "fairq-result/2", "fairq-result/1")
-"""Schemas that `load` accepts. Results of /1 are of an incast and have none of the keys that came later."""
 FILE_NAME = "result.json"
+_KEYS = (
+    *("scenario", "metadata", "policies", "comparison", "comparison_interval"),
+    *("floor", "repeat", "repetitions"),
+)
 
 
 def compare(policies: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float | None]]:
@@ -182,7 +181,7 @@ def saved(assembled: Mapping[str, Any], out: Path) -> Path:
 
 
 def load(directory: Path) -> dict[str, Any]:
-    """Read a result. ``UserError`` when there is none or it is not one."""
+    """Read a result. ``UserError`` when there is none, it is not one, or it is of another schema."""
     path = directory / FILE_NAME
     remedy = "make one with `fairq run incast --policy droptail,droptail-rto5,fairq --out DIR`"
     try:
@@ -193,9 +192,14 @@ def load(directory: Path) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {error.strerror}", "check its permissions") from None
     except ValueError as error:
         raise UserError(f"{path} is not JSON: {error}", remedy) from None
-    if not isinstance(result, dict) or result.get("schema") not in READABLE:
-        raise UserError(f"{path} is not a {SCHEMA} file", remedy)
-    missing = [key for key in ("scenario", "metadata", "policies", "comparison") if key not in result]
+    if not isinstance(result, dict) or "schema" not in result:
+        raise UserError(f"{path} is not a result", remedy)
+    if result["schema"] != SCHEMA:
+        raise UserError(
+            f"{path} is of schema {result['schema']!r}, and this version of fairq_ryu reads only {SCHEMA!r}",
+            "repeat the run with this version, or use the version that made the result",
+        )
+    missing = [key for key in _KEYS if key not in result]
     if missing:
         raise UserError(f"{path} lacks {missing[0]!r}", remedy)
     return result

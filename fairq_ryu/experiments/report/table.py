@@ -35,7 +35,7 @@ def rows(result: Mapping[str, Any], full: bool) -> list[list[str]]:
 
 def _exact(rows: Sequence[Row], result: Mapping[str, Any]) -> tuple[Row, ...]:
     """The rows, those of times with microseconds if the rate is high."""
-    fast = result["scenario"].get("rate_mbit", 0.0) >= FAST_MBIT
+    fast = result["scenario"]["rate_mbit"] >= FAST_MBIT
     return tuple(row._replace(style=".3f") if fast and row.unit == "ms" else row for row in rows)
 
 
@@ -83,7 +83,7 @@ def ratio_rows(result: Mapping[str, Any], full: bool) -> list[list[str]]:
     """Label, then the ratio to the first policy that ran, for each policy: all, or those of the short table;
     empty with a single policy.
     """
-    comparison, intervals = result["comparison"], result.get("comparison_interval", {})
+    comparison, intervals = result["comparison"], result["comparison_interval"]
     first = next((each["policy"] for each in result["policies"] if not each["failed"]), "")
     if not comparison:
         return []
@@ -183,12 +183,12 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
     """Sentences below the table: first where rivals are better, then what explains its figures."""
     if ahead := better.rivals(result):
         yield ahead
-    if source := result["scenario"].get("source"):
+    if source := result["scenario"]["source"]:
         yield f"After {source}; k = {result['scenario']['scale']:g}."
-    if claim := result["scenario"].get("claim"):
+    if claim := result["scenario"]["claim"]:
         yield f"What it found: {claim}"
     yield from registry.of_result(result["scenario"]).table.about(result["scenario"])
-    repeat = result.get("repeat", 1)
+    repeat = result["repeat"]
     if repeat > 1:
         yield f"Means of {repeat} repetitions, counts too; \u00b1 and [low, high]: 95 % confidence intervals."
     elif result["comparison"]:
@@ -212,10 +212,10 @@ def policy_remarks(result: Mapping[str, Any]) -> Iterator[str]:
                     " the network"
                 )
                 break
-        for name, what in (policy.get("tcp") or {}).items():
+        for name, what in policy.get("tcp", {}).items():
             if own(name):  # the others are the kernel's, by their name in the scenario
                 yield f"{policy['policy']}: hosts with {name} ran {what}"
-        for name in policy.get("tcp_left_out") or {}:
+        for name in policy.get("tcp_left_out", {}):
             if count := figure(policy, ("tcp_left_out", name)):
                 yield (
                     f"{policy['policy']}: this kernel has reduced {count:,g} windows without asking {name}:"

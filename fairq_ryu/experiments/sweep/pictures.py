@@ -114,7 +114,7 @@ def _curves(places: Sequence[_Place]) -> list[Shown]:
     for place in places:
         for number, policy in enumerate(place.result["policies"]):
             if not policy["failed"]:
-                found.setdefault(number, full_name(policy, place.result["scenario"]))
+                found.setdefault(number, full_name(policy))
     return shown([({}, found.get(number, each["policy"])) for number, each in enumerate(policies[0])])
 
 

@@ -38,9 +38,7 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     files: list[Path] = []
     embedded: list[tuple[str, str]] = []
     description = store.description
-    about = origin.text(
-        description.metadata, description.scenario, description.policies, axes=description.axes
-    )
+    about = origin.text(description.metadata, description.policies, axes=description.axes)
     with matplotlib.rc_context(STYLE):
         for picture in pictures.pictures(store.points, results):
             drawn, svg = draw(picture.figure, directory, picture.name, about)
@@ -49,7 +47,7 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     there = [each for each in results if each is not None]
     lines = [line for part in table.parts(store.points, results) for line in part]
     every = [policy for each in there for policy in each["policies"]]
-    failures = any(policy["failed"] or policy.get("unsound") for policy in every)
+    failures = any(policy["failed"] or policy["unsound"] for policy in every)
     scenario = {**store.description.scenario, **store.description.axes}
     parts = [
         page.rows_of([["", *store.description.policies], *lines]),

@@ -71,7 +71,7 @@ def main(
     found = store.results()
     table.show(store, found)
     every = [policy for each in found if each is not None for policy in each["policies"]]
-    return 1 if any(each["failed"] or each.get("unsound") for each in every) else 0
+    return 1 if any(each["failed"] or each["unsound"] for each in every) else 0
 
 
 def default_directory(scenario: str, varying: Sequence[str]) -> Path:

@@ -61,11 +61,8 @@ WORKLOADS: dict[str, Workload] = {each.name: each for each in _ALL}
 
 
 def of_result(scenario: Mapping[str, Any]) -> Workload:
-    """The workload of a stored result, from its ``scenario``. ``UserError`` when there is none of that name.
-
-    Results from before there were other workloads do not name theirs: they are of an incast.
-    """
-    name = scenario.get("traffic", "incast")
+    """The workload of a stored result, from its ``scenario``. ``UserError`` when none has that name."""
+    name = scenario["traffic"]
     if name not in WORKLOADS:
         raise UserError(
             f"the result is of traffic {name!r}, which this version does not know",

@@ -72,7 +72,7 @@ class Picture(NamedTuple):
 
     def figure(self, policies: Sequence[Policy], scenario: Mapping[str, Any]) -> Figure | None:
         """Draw the policies, none of which failed; None if none has the figures."""
-        drawn = shown([(each, name(each, scenario)) for each in policies])
+        drawn = shown([(each, name(each)) for each in policies])
         drawn = [each for each in drawn if self.shows(each.figures)]
         if not drawn:
             return None
@@ -135,7 +135,7 @@ def bars(
     return drawn
 
 
-def _queue(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) -> None:
+def _queue(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:
     """Share of the time in which the bottleneck's queue was at most this deep."""
     for each in shown:
         histogram = each.figures["queue"]["rounds"]["histogram"]
@@ -146,7 +146,7 @@ def _queue(axes: Any, shown: Sequence[Shown], scenario: Mapping[str, Any]) -> No
             depths.append(high / 1000)
             shares.append(passed / total)
         axes.plot(depths, shares, **each.curve)
-    sizes = buffers([each.figures for each in shown], scenario)
+    sizes = buffers([each.figures for each in shown])
     for size in sizes:
         axes.axvline(size / 1000, color="0.5", linewidth=1)
     axes.set_ylim(0, 1.01)

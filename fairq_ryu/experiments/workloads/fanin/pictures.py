@@ -64,7 +64,7 @@ def _sweep(policy: Policy) -> Any:
 
 
 def _has_timeouts(policy: Policy) -> Any:
-    return _sweep(policy) and all(each.get("timeout_share") is not None for each in policy["fanin"]["sweep"])
+    return _sweep(policy) and all(each["timeout_share"] is not None for each in policy["fanin"]["sweep"])
 
 
 def _goodput(axes: Any, shown: Sequence[Shown], _scenario: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The figures of an incast, in the objects ``rounds``, ``mice``, ``mice_left_out`` and ``distance`` of a
 policy in the result. Pure. Those of its elephants are in `common.elephants`.
 
-    rounds          null without mice; results from before disturbed rounds were repeated have no such key
+    rounds          null without mice
       wanted          rounds that the scenario asks for; their mice are in `mice`
       made            rounds made: one more for each disturbed one, at most twice `wanted`
       disturbed       of these, rounds in whose volley the host took CPU time away, see `rounds.disturbed`

@@ -18,7 +18,7 @@ from fairq_ryu.experiments.sweep import sweep
 from fairq_ryu.experiments.sweep.schedule import Run
 from fairq_ryu.experiments.testbed import Interrupted
 
-STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_text())
+STORED = json.loads((Path(__file__).parents[3] / "data/results/incast.json").read_text())
 P99 = "mice.fct_ms.p99"
 
 
@@ -75,12 +75,13 @@ def bench(monkeypatch):
 
         def metadata(self, name, overrides, variants, config_file, files):
             return {
+                **STORED["metadata"],
                 "scenario_name": name,
                 "policy_config": config_file and config_file.read_text(),
                 "git_commit": self.commit,
+                "git_dirty": False,
+                "git_changes": "",
                 "overrides": overrides,
-                "variants": {},
-                "settings": {},
                 "kernel": "6.18",
             }
 
@@ -125,7 +126,7 @@ def test_the_simulator_gets_the_configuration_of_an_experiment(bench, tmp_path, 
 
     class Simulation:
         def __init__(self, chosen, policies, config_file, ack_every):
-            self.metadata = {"acks": 1}
+            self.metadata = {"link_mbit": 1000.0, "ack_every": ack_every}
             given.append((config_file and config_file.read_text(), ack_every))
             self.scenario = chosen
 
@@ -308,5 +309,5 @@ def test_what_does_not_fit_is_refused(options, words, capsys):
 
 
 def test_an_origin_without_a_commit():
-    whole = {"metadata": {"overrides": {}, "git_dirty": True}, "scenario": {"title": "T"}, "policies": []}
-    assert "commit unknown+" in origin.line(whole)
+    metadata = {**STORED["metadata"], "git_commit": None, "git_changes": "", "git_dirty": True}
+    assert "commit unknown+" in origin.line({**STORED, "metadata": metadata})

@@ -8,7 +8,7 @@ from fairq_ryu.experiments.papers.verdict import AGREES, DIFFERS, UNKNOWN
 
 
 def policy(name, x, **more):
-    return {"policy": name, "failed": None, "unsound": None, "x": x, **more}
+    return {"policy": name, "failed": None, "unsound": None, "tcp_left_out": {}, "x": x, **more}
 
 
 def whole(a, b, **more):

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fairq_ryu.experiments.report import better, page, result, table, unfinished
 
-STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_text())
+STORED = json.loads((Path(__file__).parents[3] / "data/results/incast.json").read_text())
 
 
 def made(values, unfinished=(), scenario=None):
@@ -21,7 +21,7 @@ def made(values, unfinished=(), scenario=None):
         for policy, p99 in zip(values, samples, strict=True):
             figures = copy.deepcopy(STORED["policies"][0])
             figures["policy"] = policy
-            figures["mice"] |= {"unfinished": 9 if policy in unfinished else 0}
+            figures["mice"] |= {"unfinished": 99 if policy in unfinished else 0}
             figures["mice"]["fct_ms"]["p99"] = p99
             policies.append(figures)
         measured.append({"order": list(values), "floor": None, "policies": policies})

@@ -11,7 +11,7 @@ from rich.console import Console
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.report import better, compare, result
 
-STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_text())
+STORED = json.loads((Path(__file__).parents[3] / "data/results/incast.json").read_text())
 P99 = ("mice", "fct_ms", "p99")
 SHARE = ("mice", "timeout_share")
 GOODPUT = ("elephants", "goodput_sum_mbit")
@@ -148,10 +148,10 @@ def test_results_of_different_scenarios_or_settings_are_refused(made):
     two = made("two", policies, scenario=other, metadata={"settings": {"fairq": {"alpha": 0.5}}})
     with pytest.raises(UserError) as caught:
         told(one, two)
-    assert caught.value.message.endswith("differ: senders: 4 and 5; [fairq] alpha: 0.25 and 0.5")
+    assert caught.value.message.endswith("differ: senders: 18 and 5; [fairq] alpha: 0.25 and 0.5")
     assert "--anyway" in caught.value.remedy
     assert told(one, two, anyway=True)[0] == (
-        "Compared although these differ: senders: 4 and 5; [fairq] alpha: 0.25 and 0.5."
+        "Compared although these differ: senders: 18 and 5; [fairq] alpha: 0.25 and 0.5."
     )
 
 

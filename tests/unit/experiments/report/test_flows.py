@@ -172,11 +172,12 @@ def test_the_command_makes_the_same_run_again():
         "fairq", "run", "fairq-messages", "--policy", "droptail,fairq[alpha=0.5]", "--set", "sizes=[1, 2]",
         "--repeat", "3", "--config-file", "FILE",
     ]  # fmt: skip
-    simulated = {"scenario_name": "a/b.toml", "simulator": {"link_mbit": 1000.0, "ack_every": 1}}
-    assert origin.command(simulated, "a/b.toml", ["las"], 1) == (
+    own = {**whole["metadata"], "overrides": {}, "policy_config": None, "scenario_name": "a/b.toml"}
+    simulated = {**own, "simulator": {"link_mbit": 1000.0, "ack_every": 1}}
+    assert origin.command(simulated, ["las"], 1) == (
         "fairq simulate a/b.toml --policy las --link-mbit 1000 --ack-every 1"
     )
-    metadata = {"scenario_name": "incast", "overrides": {"rounds": "4"}}
-    swept = origin.text(metadata, {}, ["droptail"], axes={"senders": ["1", "2"]})
+    metadata = {**own, "scenario_name": "incast", "overrides": {"rounds": "4"}}
+    swept = origin.text(metadata, ["droptail"], axes={"senders": ["1", "2"]})
     assert "scenario incast rounds=4 senders=1,2; " in swept
     assert swept.endswith("command fairq sweep incast senders=1,2 --policy droptail --set rounds=4")

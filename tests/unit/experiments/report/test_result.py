@@ -64,9 +64,7 @@ def test_a_full_disk_leaves_no_draft_and_the_earlier_result(tmp_path, full_disk)
     assert json.loads((tmp_path / "result.json").read_text()) == {}
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"schema": "fairq-result/0"}', '{"schema": "fairq-result/1"}']
-)
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", json.dumps({"schema": result.SCHEMA})])
 def test_files_that_are_no_result_are_refused(tmp_path, text):
     (tmp_path / "result.json").write_text(text)
     with pytest.raises(UserError) as caught:
@@ -82,17 +80,22 @@ def test_no_result_is_refused(tmp_path):
 
 def test_drops_are_compared_by_the_round():
     first, other = policy("droptail", 800, 400, 190), policy("fairq", 20, 2, 185)
-    assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)  # an older result
     first["rounds"], other["rounds"] = {"made": 30}, {"made": 60}
     assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(0.5)
     first["rounds"] = other["rounds"] = None  # without mice
     assert result.compare([first, other])["fairq"]["drops_share"] == pytest.approx(1)
 
 
-def test_results_of_the_schema_before_are_read(tmp_path):
+@pytest.mark.parametrize("other", ["fairq-result/2", "fairq-result/4", 3])
+def test_a_result_of_another_schema_is_refused(tmp_path, other):
     whole = result.assemble({"title": "t"}, {}, once([policy("a", 8, 1, 2)]))
-    result.save({**whole, "schema": "fairq-result/1"}, tmp_path)
-    assert result.load(tmp_path)["policies"] == whole["policies"]
+    path = result.save({**whole, "schema": other}, tmp_path)
+    with pytest.raises(UserError) as caught:
+        result.load(tmp_path)
+    assert caught.value.message == (
+        f"{path} is of schema {other!r}, and this version of fairq_ryu reads only 'fairq-result/3'"
+    )
+    assert "repeat the run with this version" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

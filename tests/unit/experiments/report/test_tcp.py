@@ -9,7 +9,7 @@ from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.measure import tcp_trace
 from fairq_ryu.experiments.report import report, tcp
 
-STORED = Path(__file__).parents[3] / "data" / "result.json"
+STORED = Path(__file__).parents[3] / "data/results/incast.json"
 FLOW = {
     "host": "h3", "port": 40_000, "peer_port": 5001, "bytes": 20_000, "began_ms": 1000.0, "ended_ms": 1300.0,
     "rto_timeouts": 1, "retransmissions": 2,

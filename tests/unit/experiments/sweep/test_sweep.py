@@ -18,7 +18,7 @@ from fairq_ryu.experiments.sweep import pictures, store, sweep, table
 from fairq_ryu.experiments.sweep import report as sweep_report
 from fairq_ryu.experiments.testbed import Interrupted
 
-STORED = json.loads((Path(__file__).parents[3] / "data" / "result.json").read_text())
+STORED = json.loads((Path(__file__).parents[3] / "data/results/incast.json").read_text())
 POLICIES = ["droptail", "fairq[alpha=0.5]"]
 
 
@@ -57,7 +57,8 @@ def bench(monkeypatch):
 
         def metadata(self, name, overrides, variants, config_file, files):
             own = {each.name: {each.section: dict(each.settings)} for each in variants if each.settings}
-            return {"git_commit": self.commit, "overrides": overrides, "variants": own, "settings": {}}
+            about = {"scenario_name": name, "git_commit": self.commit, "overrides": overrides}
+            return {**STORED["metadata"], **about, "variants": own}
 
     made = Bench()
     monkeypatch.setattr(sweep.runner, "run_policy", made.run_policy)

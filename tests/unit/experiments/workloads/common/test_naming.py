@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fairq_ryu.experiments.workloads.common import naming
 
-AFCD = {"policy": "afcd", "failed": None, "queue": {"law": "afcd ours"}}
-TAIL = {"policy": "droptail", "failed": None, "queue": {"law": ""}}
-RESULT = {"scenario": {"cc": "cubic"}, "policies": [AFCD, TAIL, {"policy": "red", "failed": "no reason"}]}
+QUEUE = {"law": "", "qdisc": "", "limit_bytes": 125_000}
+TAIL = {"policy": "droptail", "failed": None, "queue": QUEUE, "tcp": {"cubic": "cubic, of the kernel"}}
+AFCD = {**TAIL, "policy": "afcd", "queue": {**QUEUE, "law": "afcd ours"}}
+FAILED = {"policy": "red", "failed": "no reason"}
+RESULT = {"metadata": {}, "policies": [AFCD, TAIL, FAILED]}
 
 
 def test_each_policy_has_a_row_for_both() -> None:
@@ -18,23 +20,19 @@ def test_each_policy_has_a_row_for_both() -> None:
 
 
 def test_with_a_qdisc_of_the_kernel_the_buffers_are_named() -> None:
-    queue = {"law": "kernel cake", "qdisc": "cake bandwidth 1bit", "limit_bytes": 125_000}
-    cake, tail = {**TAIL, "queue": queue}, {**TAIL, "queue": {**queue, "law": "", "qdisc": ""}}
-    failed = {"policy": "red", "failed": "no reason"}
-    assert naming.rows({**RESULT, "policies": [cake, tail, failed]})[:2] == [
+    cake = {**TAIL, "queue": {**QUEUE, "law": "kernel cake", "qdisc": "cake bandwidth 1bit"}}
+    assert naming.rows({**RESULT, "policies": [cake, TAIL, FAILED]})[:2] == [
         ["queue law", "kernel cake", "tail drop", "-"],
         ["buffer [bytes]", "125,000", "125,000", "-"],
     ]
-    assert naming.rows({**RESULT, "policies": [tail]})[1][0] == "TCP"
+    assert naming.rows({**RESULT, "policies": [TAIL]})[1][0] == "TCP"
 
 
 def test_buffers_are_named_where_they_differ() -> None:
-    there = {"law": "", "qdisc": "", "limit_bytes": 125_000}
-    deep = {**TAIL, "policy": "droptail-x4", "queue": {**there, "limit_bytes": 500_000}}
-    result = {**RESULT, "policies": [{**TAIL, "queue": there}, deep]}
+    deep = {**TAIL, "policy": "droptail-x4", "queue": {**QUEUE, "limit_bytes": 500_000}}
+    result = {**RESULT, "policies": [TAIL, deep]}
     assert naming.rows(result)[1] == ["buffer [bytes]", "125,000", "500,000"]
-    assert naming.buffers([*result["policies"], deep], {"buffer_bytes": 1}) == [125_000, 500_000]
-    assert naming.buffers([TAIL], {"buffer_bytes": 7}) == [7], "an older result does not say"
+    assert naming.buffers([*result["policies"], deep]) == [125_000, 500_000]
 
 
 def test_what_a_baseline_has_changed_is_named() -> None:
@@ -47,11 +45,10 @@ def test_what_a_baseline_has_changed_is_named() -> None:
 
 
 def test_the_name_in_a_picture_has_both() -> None:
-    assert naming.name(AFCD, {"cc": "cubic"}) == "afcd (afcd ours, cubic)"
-    assert naming.name({"policy": "bare"}, {}) == "bare (tail drop, -)", "an older result has neither"
+    assert naming.name(AFCD) == "afcd (afcd ours, cubic)"
 
 
-def test_hosts_may_run_several_controls() -> None:
+def test_hosts_may_run_several_controls_or_none() -> None:
     mixed = {**TAIL, "tcp": {"cubic": "the kernel's", "dctcp": "loaded"}}
-    assert naming.tcp(mixed, {"cc": "cubic"}) == "cubic + dctcp"
-    assert naming.tcp({**TAIL, "tcp": "bbr"}, {"cc": "cubic"}) == "bbr"
+    assert naming.tcp(mixed) == "cubic + dctcp"
+    assert naming.tcp({**TAIL, "tcp": {}}) == "-"

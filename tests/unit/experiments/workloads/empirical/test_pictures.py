@@ -8,12 +8,13 @@ from fairq_ryu.experiments.workloads.empirical.figures import Flow
 from fairq_ryu.experiments.workloads.empirical.pictures import PICTURES
 
 CHOSEN = scenario.load("web-search")
+BARE = {"policy": "bare", "failed": None, "queue": {"law": "", "rounds": None}, "tcp": {"cubic": "cubic"}}
 
 
 def policy(name, fct_ms):
     flows = [Flow(size, fct_ms, 0) for size in (876, 876, 1500, 2_000_000)]
     found = figures.by_size(CHOSEN, flows, [1.0, 1.0, 2.0, 4.0])
-    return {"policy": name, "failed": None, "queue": {"rounds": None}, "empirical": found}
+    return {**BARE, "policy": name, "empirical": found}
 
 
 def test_a_line_for_each_policy_has_a_point_for_each_part_with_flows():
@@ -31,4 +32,4 @@ def test_a_line_for_each_policy_has_a_point_for_each_part_with_flows():
 
 @pytest.mark.parametrize("missing", [{}, {"empirical": None}, {"empirical": {"by_size": []}}])
 def test_without_sizes_there_is_no_picture(missing):
-    assert PICTURES[0].figure([{"policy": "bare", "failed": None, **missing}], CHOSEN.settings) is None
+    assert PICTURES[0].figure([{**BARE, **missing}], CHOSEN.settings) is None
