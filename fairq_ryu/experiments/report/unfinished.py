@@ -7,16 +7,16 @@ from typing import Any
 
 _TIMES = ("fct_ms", "slowdown")
 """Figures of the flows that have finished, beside the number of those that have not."""
-_ASIDE = "mice_left_out"
-"""Flows of volleys that no figure is made of."""
+_ASIDE = ("mice_left_out", "interval")
+"""Flows of volleys that no figure is made of, and half-widths of confidence intervals."""
 
 
 def remark(policy: Mapping[str, Any]) -> str | None:
     """A sentence on flows whose times are in no figure, because they have not finished; None without any."""
     flows = _unfinished(policy)
     return (
-        f"{policy['policy']}: {flows:g} flows have not finished, and no mean, percentile or maximum of times "
-        "has them"
+        f"{policy['policy']}: {flows:.3g} flows of a repetition have not finished, and no mean, percentile "
+        "or maximum of times has them"
         if flows
         else None
     )
@@ -24,7 +24,7 @@ def remark(policy: Mapping[str, Any]) -> str | None:
 
 def _unfinished(figures: Mapping[str, Any]) -> float:
     own = figures.get("unfinished") or 0 if "fct_ms" in figures else 0
-    groups = (each for key, each in figures.items() if isinstance(each, Mapping) and key != _ASIDE)
+    groups = (each for key, each in figures.items() if isinstance(each, Mapping) and key not in _ASIDE)
     return own + sum(map(_unfinished, groups))
 
 

@@ -63,7 +63,7 @@ def test_what_never_happens_is_refuted_by_one_case():
 def test_flows_that_have_not_finished_are_told():
     times = {"mice": {"count": 32, "unfinished": 20, "fct_ms": {"p99": 1.0, "p50": 1.0}}}
     found = judge("a:mice.fct_ms.p99 < 5", (9.0, 9.0), **times)
-    assert found.word == UNKNOWN and "a: 20 flows have not finished" in found.why
+    assert found.word == UNKNOWN and "a: 20 flows of a repetition have not finished" in found.why
     assert judge("a:mice.fct_ms.p99 > 0", (9.0, 9.0), **times).word == AGREES
     few = {"mice": {**times["mice"], "unfinished": 2}}
     assert judge("a:mice.fct_ms.p50 < 5", (9.0, 9.0), **few).word == AGREES

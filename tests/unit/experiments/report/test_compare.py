@@ -99,7 +99,7 @@ def test_flows_that_have_not_finished_win_nothing(made):
     assert line(lines, "mice FCT p99") == (
         "cannot tell: 150.0 ms and 200.0 ms, of the flows that have finished"
     )
-    assert any(each.startswith("  droptail: 20 flows have not finished") for each in lines)
+    assert any(each.startswith("  droptail: 20 flows of a repetition have not finished") for each in lines)
     there = made("b", {"droptail": collapsed, "fairq": {P99: [99.0, 100, 101], UNFINISHED: [0, 0, 0]}})
     assert line(told(f"{there}:droptail", ":fairq"), "mice FCT p99").startswith("fairq is better: 100.0 ms")
 
