@@ -42,6 +42,7 @@ HOUR_NS = 3600 * 10**9
 EVERY, CAPABLE, MARKED, OTHERS = range(4)
 ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")  # of the first namespace only
 _DELIVERED_AT = 192  # in struct tcp_info: tcpi_delivered, tcpi_delivered_ce
+_RETRANSMITTED_AT = 100  # tcpi_total_retrans
 _SSTHRESH_AT = 76  # tcpi_snd_ssthresh, tcpi_snd_cwnd
 _SIOCOUTQ = 0x5411
 LOADS_ALL = (
@@ -142,6 +143,10 @@ def wire(machine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wir
             run("nsenter", "-t", pid, "-n", "ethtool", "-K", name, "tso", "off", "gso", "off", "gro", "off")
             run("nsenter", "-t", pid, "-n", "ip", "address", "add", f"{address}/24", "dev", name)
             run("nsenter", "-t", pid, "-n", "ip", "link", "set", name, "up")
+        # In newer versions of Linux a receiver that reads puts off the ACKs of what arrives meanwhile, even
+        # where a change of marks asks for one: segments with and without a mark then share an ACK.
+        defer = "/proc/sys/net/ipv4/tcp_backlog_ack_defer"
+        run("nsenter", "-t", str(other.pid), "-n", "sh", "-c", f"[ ! -e {defer} ] || echo 0 >{defer}")
         # On one processor, so that no ACK overtakes another: the sender would count both as the later one.
         processors = os.sched_getaffinity(0)
         stack.callback(os.sched_setaffinity, 0, processors)
@@ -175,8 +180,8 @@ def test_alpha_of_a_fixed_pattern_of_marks_is_the_twin_s(wire: Wire) -> None:
 
 
 def test_every_mark_comes_back(wire: Wire) -> None:
-    """The receiver's echo: the sender counts the segments that were marked. Where not all are marked, the
-    kernel may acknowledge a segment with its neighbour, as with its own DCTCP: at most one in a hundred.
+    """The receiver's echo: the sender counts the segments that were marked. A tail loss probe on a busy
+    machine may carry a mark a second time.
     """
     wire.use("fairq_dctcp", "fairq_dctcp")
     for every in (1, 3, 7):
@@ -186,7 +191,7 @@ def test_every_mark_comes_back(wire: Wire) -> None:
             info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
             counted, marked = struct.unpack_from("=II", info, _DELIVERED_AT)[1], wire.count(MARKED)
             assert marked == wire.count(CAPABLE) // every > 0
-            assert abs(counted - marked) <= (0 if every == 1 else wire.count(CAPABLE) // 100)
+            assert abs(counted - marked) <= struct.unpack_from("=I", info, _RETRANSMITTED_AT)[0]
 
 
 @pytest.mark.parametrize(
