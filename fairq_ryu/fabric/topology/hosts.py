@@ -33,7 +33,9 @@ class Host:
 class HostTable:
     """All hosts. A host is behind one port: that of its last frame.
 
-    ``version`` increases with every change.
+    A new host is stored while its port has fewer than the table has room for, as with dynamic thresholds of a
+    shared buffer: one port, with forged addresses too, gets half of the table at most. ``version`` increases
+    with every change.
     """
 
     def __init__(self, capacity: int = 16384) -> None:
@@ -57,8 +59,8 @@ class HostTable:
         if ip in _NOBODY:
             ip = None  # an ARP probe, or duplicate address detection (RFC 5227, RFC 4862)
         host = self._by_mac.get((vlan, mac))
-        if host is None and len(self._by_mac) >= self.capacity:
-            return False  # the table is full, as with forged addresses; their frames are flooded
+        if host is None and self._behind[port] >= self.capacity - len(self._by_mac):
+            return False  # frames to it are flooded
         changed = host is None or host.port != port
         if host is None:
             host = self._by_mac[vlan, mac] = Host(mac, port, vlan)

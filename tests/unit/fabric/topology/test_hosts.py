@@ -95,6 +95,24 @@ def test_forgetting():
     assert [host.mac for host in hosts.behind(2)] == [B] == [host.mac for host in hosts]
 
 
+def test_no_port_takes_the_table_from_others():
+    hosts = HostTable(8)
+
+    def bring(port, count):
+        """New hosts at a port, and how many of them are stored."""
+        name = 10 * port.dpid + port.port
+        return sum(hosts.seen(f"02:00:00:00:{name}:{each:02x}", port) for each in range(count))
+
+    assert bring(FIRST, 20) == 4
+    assert bring(SECOND, 20) == 2
+    assert hosts.seen(B, FAR) and not hosts.seen(A, FAR)
+    assert len(hosts) == 7
+    assert hosts.seen(B, FIRST)  # known ones move
+    hosts.forget(B)
+    hosts.forget_port(SECOND)
+    assert bring(FAR, 20) == 2
+
+
 MACS, PORTS = st.sampled_from([A, B, GROUP]), st.sampled_from([FIRST, SECOND, FAR])
 IPS = st.sampled_from([None, "10.0.0.1", "10.0.0.2", "fe80::1"])
 ACTIONS = st.lists(
