@@ -38,9 +38,13 @@ def describe(
     axes: Sequence[Axis],
     variants: Sequence[Variant],
     metadata: Mapping[str, Any],
+    others: Sequence[Scenario] = (),
 ) -> formats.Sweep:
-    """The description of a sweep. ``metadata``: as in a result."""
+    """The description of a sweep. ``metadata``: as in a result; ``others``: at all points but the first."""
     varying = {axis.name for axis in axes}
+    # A setting may change others: hosts = period has another congestion control.
+    for each in others:
+        varying |= {key for key, value in scenario.settings.items() if each.settings[key] != value}
     return formats.Sweep(
         schema="fairq-sweep/1",
         scenario_name=name,

@@ -57,7 +57,8 @@ def main(
         with tempfile.TemporaryDirectory() as directory:
             files = config_files(chosen[0], Path(directory), config_file)
             metadata = machine.metadata(scenario, dict(overrides or {}), variants, config_file, files)
-        store = Store(out, describe(scenario, chosen[0], given, variants, metadata))
+        metadata["settings"] = _common([_settings(each, config_file) for each in chosen])
+        store = Store(out, describe(scenario, chosen[0], given, variants, metadata, chosen[1:]))
         store.begin()
         try:
             Sweep(store, chosen, variants, config_file, repeat).run()
@@ -100,6 +101,25 @@ def _at_points(scenario: str, given: Sequence[Axis], overrides: Mapping[str, str
     if faults:
         raise all_of(list(faults.values()))
     return found
+
+
+def _settings(scenario: Scenario, config_file: Path | None) -> dict[str, Any]:
+    """Those of the controller, by section."""
+    with tempfile.TemporaryDirectory() as directory:
+        return loader.load(config_files(scenario, Path(directory), config_file)).as_dict()
+
+
+def _common(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Those that are equal at all points, by section."""
+    first, *others = settings
+    return {
+        section: {
+            key: value
+            for key, value in values.items()
+            if all(each.get(section, {}).get(key) == value for each in others)
+        }
+        for section, values in first.items()
+    }
 
 
 Measure = Callable[[Scenario, Variant, Path, Path | None, Interrupts, runner.Report], dict[str, Any]]
@@ -188,14 +208,10 @@ class Sweep:
             "seeds": seeds,
         }
         if self._store.points[point].values:  # some of them are settings of the controller
-            metadata["settings"] = self._settings(scenario)
+            metadata["settings"] = _settings(scenario, self._config_file)
         result.save(
             result.assemble(scenario.settings, metadata, measured), self._store.point_directory(point)
         )
-
-    def _settings(self, scenario: Scenario) -> dict[str, Any]:
-        with tempfile.TemporaryDirectory() as directory:
-            return loader.load(config_files(scenario, Path(directory), self._config_file)).as_dict()
 
     def _figures(self, run: Run) -> dict[str, Any] | None:
         return self._failures.get(run) or self._store.figures(run)

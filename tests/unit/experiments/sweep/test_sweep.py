@@ -134,6 +134,18 @@ def test_each_point_records_the_settings_of_its_controller(bench, tmp_path):
     assert [each["fairq_ryu"]["syn"] for each in found] == ["copy", "hold"]
 
 
+def test_what_differs_between_points_is_said_of_none(bench, tmp_path):
+    assert run(tmp_path, ("hosts=modern,period", "syn=copy,hold"), repeat=1) == 0
+    found = store.Store.load(tmp_path)
+    assert not found.description.scenario.keys() & {"hosts", "syn", "cc", "rto_min_ms"}
+    assert {"senders", "rate_mbit", "title"} < found.description.scenario.keys()
+    settings = found.description.metadata["settings"]["fairq_ryu"]
+    assert "syn" not in settings and "way" in settings
+    assert sweep_report.main(found, tmp_path) == 0
+    page = (tmp_path / "report.html").read_text()
+    assert "<td>cc</td>" not in page and "<td>senders</td>" in page
+
+
 @pytest.mark.parametrize("change", [{"policy": "las"}, {"failed": "no room"}])
 def test_a_run_of_another_policy_or_a_failed_one_is_refused(bench, tmp_path, change):
     assert run(tmp_path) == 0
