@@ -15,7 +15,7 @@ Axes = Mapping[str, Sequence[Any]]
 def line(whole: Mapping[str, Any]) -> str:
     """Of a result."""
     policies = [each["policy"] for each in whole["policies"]]
-    return text(whole["metadata"], policies, whole["repeat"])
+    return text(whole["metadata"], policies, whole["repeat"], series=whole.get("series"))
 
 
 def text(
@@ -23,8 +23,11 @@ def text(
     policies: Sequence[str],
     repeat: int | None = None,
     axes: Axes | None = None,
+    series: str | None = None,
 ) -> str:
-    """Of the parts of a result, or of a sweep with these ``axes``; ``repeat``: None where it differs."""
+    """Of the parts of a result, or of a sweep with these ``axes``; ``repeat``: None where it differs;
+    ``series``: the command that makes the series of which it is a part.
+    """
     changed = "".join(f" {name}={value}" for name, value in _changed(metadata, axes))
     parts = [
         f"scenario {metadata['scenario_name']}{changed}",
@@ -32,7 +35,7 @@ def text(
         *([] if repeat is None else [f"{repeat} repetition{'' if repeat == 1 else 's'}"]),
         "simulated" if metadata.get("simulator") else f"Linux {metadata['kernel']}",
         f"commit {commit(metadata)}",
-        f"command {command(metadata, policies, repeat, axes)}",
+        f"command {series or command(metadata, policies, repeat, axes)}",
     ]
     return "; ".join(parts)
 

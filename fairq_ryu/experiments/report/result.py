@@ -181,7 +181,9 @@ def saved(assembled: Mapping[str, Any], out: Path) -> Path:
 
 
 def load(directory: Path) -> dict[str, Any]:
-    """Read a result. ``UserError`` when there is none, it is not one, or it is of another schema."""
+    """Read a result; `series`, which no file has, is the command that makes it if it is a part of a series.
+    ``UserError`` when there is none, it is not one, or it is of another schema.
+    """
     path = directory / FILE_NAME
     remedy = "make one with `fairq run incast --policy droptail,droptail-rto5,fairq --out DIR`"
     try:
@@ -202,4 +204,15 @@ def load(directory: Path) -> dict[str, Any]:
     missing = [key for key in _KEYS if key not in result]
     if missing:
         raise UserError(f"{path} lacks {missing[0]!r}", remedy)
+    if (directory / "sweep.json").exists() and (command := _series(directory.resolve())):
+        result["series"] = command
     return result
+
+
+def _series(directory: Path) -> str | None:
+    """The command that makes the experiment of a series, beside which papers.json is; None: it is of none."""
+    try:
+        quick = json.loads((directory.parent / "papers.json").read_text())["quick"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return f"fairq run papers{' --quick' if quick else ''} --only {directory.name}"

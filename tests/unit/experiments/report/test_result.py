@@ -4,7 +4,7 @@ import resource
 import pytest
 
 from fairq_ryu.errors import UserError
-from fairq_ryu.experiments.report import result
+from fairq_ryu.experiments.report import origin, result
 from tests.support.results import once
 
 
@@ -45,6 +45,21 @@ def test_a_stored_result_is_read_back(tmp_path):
     path = result.save(whole, tmp_path)
     assert result.load(tmp_path) == whole == json.loads(path.read_text())
     assert [each.name for each in tmp_path.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(("quick", "option"), [(True, " --quick"), (False, "")])
+def test_a_part_of_a_series_is_made_by_the_command_of_the_series(tmp_path, quick, option):
+    """Its configuration is in no file that its user could name."""
+    place = tmp_path / "SD2"
+    place.mkdir()
+    about = {"scenario_name": "sed-large", "kernel": "6", "overrides": {}, "policy_config": "[sed]"}
+    about |= {"git_commit": "c0ffee", "git_changes": "", "git_dirty": False}
+    result.save(result.assemble({"title": "t"}, about, once([policy("a", 8, 1, 2)])), place)
+    (place / "sweep.json").write_text("{}")
+    assert origin.line(result.load(place)).endswith("--policy a --config-file FILE")
+    (tmp_path / "papers.json").write_text(json.dumps({"quick": quick}))
+    said = origin.line(result.load(place))
+    assert said.endswith(f"; command fairq run papers{option} --only SD2")
 
 
 @pytest.fixture
