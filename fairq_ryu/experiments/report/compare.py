@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import differences
-from fairq_ryu.experiments.report import better, result, table, unfinished
+from fairq_ryu.experiments.report import better, origin, result, table, unfinished
 from fairq_ryu.experiments.report.better import Side
 from fairq_ryu.experiments.workloads import registry
 from fairq_ryu.setting import did_you_mean
@@ -36,6 +36,8 @@ def main(one: str, other: str, anyway: bool = False, console: Console | None = N
     for pair in pairs:
         for line in verdicts(*pair):
             console.out(line, highlight=False)
+    commits = dict.fromkeys(origin.commit(each.whole["metadata"]) for each in (first, second))
+    console.out(f"Of commit {' and '.join(commits)}.", highlight=False)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sys
 from pathlib import Path
 
@@ -38,18 +39,21 @@ def write(store: Store, results: table.Results, directory: Path) -> list[Path]:
     files: list[Path] = []
     embedded: list[tuple[str, str]] = []
     description = store.description
-    about = origin.text(description.metadata, description.policies, axes=description.axes)
+    there = [each for each in results if each is not None]
+    repeats = {each["repeat"] for each in there}
+    repeat = repeats.pop() if len(repeats) == 1 else None
+    about = origin.text(description.metadata, description.policies, repeat, description.axes)
     with matplotlib.rc_context(STYLE):
         for picture in pictures.pictures(store.points, results):
             drawn, svg = draw(picture.figure, directory, picture.name, about)
             files += drawn
             embedded.append((picture.caption, svg))
-    there = [each for each in results if each is not None]
     lines = [line for part in table.parts(store.points, results) for line in part]
     every = [policy for each in there for policy in each["policies"]]
     failures = any(policy["failed"] or policy["unsound"] for policy in every)
     scenario = {**store.description.scenario, **store.description.axes}
     parts = [
+        f"<p>{html.escape(about)}</p>",
         page.rows_of([["", *store.description.policies], *lines]),
         *page.said(table.remarks(store.points, results), failures),
         *page.legend(registry.of_result(there[0]["scenario"]).table.terms, (line[0] for line in lines)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from fairq_ryu.experiments.report import better, table
+from fairq_ryu.experiments.report import better, origin, table
 from fairq_ryu.experiments.sweep.axes import Point
 from fairq_ryu.experiments.sweep.store import Store
 from fairq_ryu.experiments.workloads import registry
@@ -89,3 +89,4 @@ def show(store: Store, results: Results, console: Console | None = None) -> None
     table.write(title(store), heading, parts(store.points, results), console)
     for remark in remarks(store.points, results):
         console.out(remark, highlight=False)
+    console.out(f"Of commit {origin.commit(store.description.metadata)}.", highlight=False)

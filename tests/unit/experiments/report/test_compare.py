@@ -49,9 +49,21 @@ def made(tmp_path):
 
 
 def told(one, other, anyway=False):
+    """Without the last line, the commits."""
+    return printed(one, other, anyway)[:-1]
+
+
+def printed(one, other, anyway=False):
     out = io.StringIO()
     assert compare.main(one, other, anyway, Console(file=out, width=300)) == 0
     return out.getvalue().splitlines()
+
+
+def test_the_commits_are_printed_last(made):
+    policies = {"fairq": {P99: [1.0, 2]}, "las": {P99: [1.0, 2]}}
+    one, two = (made(name, policies, metadata={"git_commit": name}) for name in "ab")
+    assert printed(one, two)[-1] == "Of commit a+ and b+."
+    assert printed(f"{one}:fairq", ":las")[-1] == "Of commit a+."
 
 
 def line(lines, label):

@@ -1,12 +1,14 @@
 """Sweeps without a network: what is run, kept, continued, refused and shown."""
 
 import copy
+import html
 import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from rich.console import Console
 
 from fairq_ryu.cli import main as cli
@@ -258,6 +260,18 @@ def test_the_report_has_a_picture_for_each_value_of_a_second_axis(bench, tmp_pat
     first = (tmp_path / "sweep.png").read_bytes()
     sweep_report.main(found, tmp_path)
     assert (tmp_path / "sweep.png").read_bytes() == first
+
+
+def test_table_page_and_pictures_say_what_they_are_of(bench, tmp_path, capsys):
+    run(tmp_path)
+    assert capsys.readouterr().out.endswith("\nOf commit c0ffee+.\n")
+    found = store.Store.load(tmp_path)
+    sweep_report.main(found, tmp_path)
+    assert capsys.readouterr().out.endswith("\nOf commit c0ffee+.\n")
+    about = Image.open(tmp_path / "sweep.png").info["Description"]
+    assert "; 2 repetitions; " in about and " --repeat 2" in about
+    page = (tmp_path / "report.html").read_text()
+    assert html.unescape(page.partition("<table>")[0]).endswith(f"</h1>\n<p>{about}</p>\n")
 
 
 def test_a_picture_has_the_drawn_headlines_and_every_policy(bench, tmp_path):
