@@ -39,6 +39,12 @@ def run(args: argparse.Namespace) -> int:
     from fairq_ryu.experiments.sweep import store
 
     out = args.out or args.directory
+    several = series.is_series(args.directory) or store.is_sweep(args.directory)
+    if args.full and several:
+        raise UserError(
+            f"{args.directory} is a sweep or a series, and --full is for a run",
+            "leave it out, or name the directory of a point or an experiment",
+        )
     if series.is_series(args.directory):
         quick = series.of_directory(args.directory)
         with ownership.given_to_caller(out, papers_report.WRITTEN):

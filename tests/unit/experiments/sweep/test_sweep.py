@@ -299,6 +299,17 @@ def test_a_sweep_has_no_records_of_flows(bench, tmp_path, capsys):
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_sweep_and_a_series_have_no_full_table(bench, tmp_path, capsys):
+    run(tmp_path, repeat=1)
+    other = tmp_path / "series"
+    other.mkdir()
+    (other / "papers.json").write_text('{"schema": "fairq-papers/1", "quick": true}')
+    for directory in (tmp_path, other):
+        assert cli.main(["report", str(directory), "--full"]) == 2
+        assert f"{directory} is a sweep or a series, and --full is for a run" in capsys.readouterr().err
+    assert cli.main(["report", str(tmp_path / "senders=2"), "--full"]) == 0
+
+
 def test_a_sweep_that_has_just_begun_has_no_report(bench, tmp_path):
     run(tmp_path)
     found = store.Store.load(tmp_path)
