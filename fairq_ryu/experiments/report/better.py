@@ -32,9 +32,17 @@ class Side(NamedTuple):
 
     def samples(self, path: Sequence[str]) -> list[float]:
         """A figure in each repetition; empty where one has none."""
-        parts = self.whole["repetitions"] or [self.whole]
-        found = [figure(of(part["policies"], self.policy), path) for part in parts]
+        found = self._each(path)
         return [] if None in found else found
+
+    def missing(self, path: Sequence[str]) -> tuple[int, int]:
+        """How many repetitions do not have a figure, and how many there are."""
+        found = self._each(path)
+        return found.count(None), len(found)
+
+    def _each(self, path: Sequence[str]) -> list[Any]:
+        parts = self.whole["repetitions"] or [self.whole]
+        return [figure(of(part["policies"], self.policy), path) for part in parts]
 
 
 def of(policies: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ def _allowed(one: Mapping[str, Any], other: Mapping[str, Any], anyway: bool) -> 
 
 
 def verdicts(one: Side, other: Side) -> Iterator[str]:
-    """A sentence for each headline of the traffic that both have, and how it was found."""
+    """A sentence for each headline of the traffic that one of them has, and how it was found."""
     yield f"{one.name} and {other.name}"
     counts = (0, 0)
     for each in registry.of_result(one.whole["scenario"]).table.headlines:
@@ -120,6 +120,8 @@ def verdicts(one: Side, other: Side) -> Iterator[str]:
             counts = len(one.samples(each.row.path)), len(other.samples(each.row.path))
             who = "" if found.winner is None else f"{(one, other)[found.winner].name} is better: "
             yield f"  {each.row.label}: {who}{found.words}"
+        elif lacks := _lacks(each.row.path, one, other):
+            yield f"  {each.row.label}: not compared: missing in {lacks}"
     for side in (one, other):
         for reason in (table.unsound(side.figures), unfinished.remark(side.figures)):
             if reason:
@@ -130,3 +132,13 @@ def verdicts(one: Side, other: Side) -> Iterator[str]:
             " 95 % confidence intervals by Welch's t-test over them."
             " Of twenty figures without a difference, one would show one by chance."
         )
+
+
+def _lacks(path: Sequence[str], *sides: Side) -> str:
+    """In how many repetitions a figure is missing; "" where there is none in any."""
+    found = [(side, *side.missing(path)) for side in sides]
+    if all(missing == count for _side, missing, count in found):
+        return ""
+    return " and ".join(
+        f"{missing} of {count} repetitions of {side.name}" for side, missing, count in found if missing
+    )

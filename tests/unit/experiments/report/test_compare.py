@@ -116,6 +116,16 @@ def test_flows_that_have_not_finished_win_nothing(made):
     assert line(told(f"{there}:droptail", ":fairq"), "mice FCT p99").startswith("fairq is better: 100.0 ms")
 
 
+def test_a_figure_that_some_repetitions_lack_is_named(made):
+    """All mice of the second are unfinished: it has no p99."""
+    here = made("a", {"a": {P99: [9.0, None, 10], GOODPUT: [None] * 3}, "b": {P99: [1.0, 2, 3]}})
+    lines = told(f"{here}:a", ":b")
+    assert line(lines, "mice FCT p99") == "not compared: missing in 1 of 3 repetitions of a"
+    assert line(lines, "elephants goodput") == "not compared: missing in 3 of 3 repetitions of a"
+    there = made("b", {name: {GOODPUT: [None] * 2} for name in "ab"})
+    assert not any("elephants" in each for each in told(f"{there}:a", ":b"))
+
+
 def test_wide_intervals_show_no_difference(made):
     here = made("a", {"a": {P99: [10.0, 100, 1000]}, "b": {P99: [20.0, 200, 2000]}})
     assert line(told(f"{here}:a", ":b"), "mice FCT p99").startswith(better.NO_DIFFERENCE)
