@@ -92,38 +92,42 @@ def judge(headline: Headline, sides: tuple[Side, Side]) -> Verdict | None:
 
 
 def rivals(whole: Mapping[str, Any]) -> str | None:
-    """A sentence on the policies of a result that are not ours and have a lower p99 than our best one; None
-    without any, or if the traffic has no p99 as a headline. Of a single repetition the figures alone count.
+    """A sentence on the policies of a result that are not ours and better than our best one in the p99 or the
+    mean of times, in missed deadlines, or else in the first headline; None without any. Of a single
+    repetition the figures alone count.
     """
     headlines = registry.of_result(whole["scenario"]).table.headlines
-    main = next((each for each in headlines if each.row.path[-1] == "p99"), None)
-    if main is None:
-        return None
-    path = main.row.path
+    chosen = [each for each in headlines if each.row.path[-1] in ("p99", "mean", "missed")] or headlines[:1]
+    told = [found for each in chosen if (found := _ahead(whole, each))]
+    return f"Rivals win: {'; '.join(told)}." if told else None
+
+
+def _ahead(whole: Mapping[str, Any], headline: Headline) -> str | None:
+    """The rivals that are better than our best policy in a figure; None without any."""
+    path, more = headline.row.path, headline.more_is_better
     sound = [each for each in whole["policies"] if not each["failed"] and not each["unsound"]]
     sides = [Side(each["policy"], whole, each["policy"]) for each in sound]
     sides = [side for side in sides if side.samples(path) and not unfinished.matters(side.figures, path)]
     ours = [side for side in sides if baselines.is_ours(side.policy)]
     if not ours:
         return None
-    best = min(ours, key=lambda side: stats.mean(side.samples(path)))
+    best = (max if more else min)(ours, key=lambda side: stats.mean(side.samples(path)))
     told = [
-        f"{side.name} ({how})" for side in sides if side not in ours and (how := _lower(main, best, side))
+        f"{side.name} ({how})" for side in sides if side not in ours and (how := _won(headline, best, side))
     ]
-    if not told:
-        return None
-    return (
-        f"Rivals win: {main.row.label} is lower than that of {best.name}, our best, under {', '.join(told)}."
-    )
+    word = "higher" if more else "lower"
+    than = f"{headline.row.label} is {word} than that of {best.name}, our best, under"
+    return f"{than} {', '.join(told)}" if told else None
 
 
-def _lower(headline: Headline, best: Side, rival: Side) -> str | None:
-    """By how much the figure of a rival is lower than that of our best policy; None: it is not."""
+def _won(headline: Headline, best: Side, rival: Side) -> str | None:
+    """By how much the figure of a rival is better than that of our best policy; None: it is not."""
     row = headline.row
     one, other = (side.samples(row.path) for side in (best, rival))
     if len(one) == 1:
         values = [_value(each[0], row.style, row.unit) for each in (other, one)]
-        return f"{' instead of '.join(values)}; no interval, one repetition" if other[0] < one[0] else None
+        won = other[0] > one[0] if headline.more_is_better else other[0] < one[0]
+        return f"{' instead of '.join(values)}; no interval, one repetition" if won else None
     verdict = judge(headline, (best, rival))
     return verdict.words if verdict is not None and verdict.winner == 1 else None
 

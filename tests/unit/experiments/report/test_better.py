@@ -90,8 +90,37 @@ def test_failed_and_unsound_policies_do_not_count():
     assert "codel" not in better.rivals(whole)
 
 
-def test_traffic_without_a_p99_among_its_headlines_has_no_such_line():
-    whole = made({"fairq": FAIRQ, "cake": CAKE}, scenario={**STORED["scenario"], "traffic": "flood"})
+def test_the_p99_and_the_mean_have_a_winner_each():
+    whole = made({"fairq": [200.0], "las": [210.0], "cake": [150.0], "fq": [900.0]})
+    for each, mean in zip(whole["policies"], [99.0, 90.0, 95.0, 80.0], strict=True):
+        each["mice"]["fct_ms"]["mean"] = mean
+    assert better.rivals(whole) == (
+        "Rivals win: mice FCT p99 is lower than that of fairq, our best, under"
+        " cake (150.0 ms instead of 200.0 ms; no interval, one repetition);"
+        " mice FCT mean is lower than that of las, our best, under"
+        " fq (80.0 ms instead of 90.0 ms; no interval, one repetition)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("traffic", "path", "ours", "rival", "words"),
+    [
+        ("deadlines", ("deadlines", "missed"), [8, 9, 8], [0, 0, 0], "deadlines missed is lower than"),
+        ("fanin", ("fanin", "missed"), [8, 9, 8], [0, 0, 0], "all n: deadlines missed is lower than"),
+        ("flood", ("elephants", "goodput_sum_mbit"), [10.0, 11, 10], [20.0, 21, 20],
+         "elephants goodput is higher than"),
+    ],
+)  # fmt: skip
+def test_other_traffic_has_its_own_figure(traffic, path, ours, rival, words):
+    whole = made({"fairq": FAIRQ, "cake": FAIRQ}, scenario={**STORED["scenario"], "traffic": traffic})
+    for part, *values in zip(whole["repetitions"], ours, rival, strict=True):
+        for each, value in zip(part["policies"], values, strict=True):
+            each.setdefault(path[0], {})[path[1]] = value
+    said = better.rivals(whole)
+    assert said.startswith(f"Rivals win: {words} that of fairq, our best, under cake (")
+    for part in whole["repetitions"]:
+        for each in part["policies"]:
+            each[path[0]][path[1]] = 0
     assert better.rivals(whole) is None
 
 

@@ -230,7 +230,8 @@ def test_the_short_table_has_what_matters_and_names_the_way_to_the_rest():
     rows = labels(whole, True)
     for lines, listed in ((short, SHORT), (full, rows)):
         assert [re.split(r"\s{2,}", line)[0] for line in lines[1 : 1 + len(listed)]] == listed
-        assert lines[1 + len(listed)].startswith("After FairQ, experiment 3")
+        assert lines[1 + len(listed)].startswith("Rivals win: mice FCT mean")
+        assert lines[2 + len(listed)].startswith("After FairQ, experiment 3")
     assert short[-1] == full[-1] == f"Of commit {origin.commit(whole['metadata'])}."
     assert short[-2].startswith(f"{len(SHORT)} of {len(rows)} rows; `fairq report DIR --full` prints all")
     assert not any("--full" in line for line in full)
@@ -274,7 +275,7 @@ def test_the_table_on_a_pipe_is_plain_columns():
     lines = out.getvalue().splitlines()
     assert lines[0].split() == ["droptail", "fairq"]
     assert any(line.startswith("mice FCT p99 [ms]") for line in lines)
-    remark = next(place for place, line in enumerate(lines) if line.startswith("After FairQ"))
+    remark = next(place for place, line in enumerate(lines) if line.startswith("Rivals win"))
     assert len({len(line) for line in lines[:remark] if line.strip()}) == 1
     assert "\x1b" not in out.getvalue()
 
