@@ -7,6 +7,7 @@ A row for each flow in each repetition:
     kind               mouse, elephant, deadline, endless, fanin, long, short, tenant, or sized (of traffic
                        `empirical`): what the flow is
     group              n of a fan-in, the run of flows with deadlines, or the rate of a pair
+    round              of a mouse or a flow of a fan-in: which of the counted rounds, from 0
     place              among the flows of its kind and group, in the order of the result
     sender, due_s, start_s   of a sized flow: number of its sender from 0, when it was due and when it began,
                        since the beginning of the warm-up
@@ -18,7 +19,7 @@ A row for each flow in each repetition:
     rto_timeouts, retransmissions   where the result has them by flow
 
 Columns that a kind of flow does not have are null. Sized flows are not in the result: they are read from the
-run's logs.
+run's logs. The file's metadata have `schema`, which is `SCHEMA`, and `fairq`, what it is of (`origin.line`).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ from fairq_ryu.experiments.workloads.empirical.figures import RECORDS
 from fairq_ryu.experiments.workloads.fanin.figures import round_flows
 
 FILE_NAME = "flows.parquet"
+SCHEMA = "fairq-flows/1"
+"""Another number when a reader of this one would be misled."""
 COLUMNS = {
     "scenario": "string",
     "commit": "string",
@@ -44,6 +47,7 @@ COLUMNS = {
     "repetition": "int32",
     "kind": "string",
     "group": "float64",
+    "round": "int32",
     "place": "int32",
     "sender": "int32",
     "due_s": "float64",
@@ -82,7 +86,9 @@ def rows(whole: Mapping[str, Any], measured: Path) -> Iterator[Row]:
 
 def _of_policy(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> Iterator[Row]:
     if mice := policy.get("mice"):
-        yield from _times("mouse", mice["fct_list_ms"], size_bytes=scenario["mice_bytes"])
+        volley = scenario["senders"] * scenario["mice_per_sender"] * scenario.get("requests", 1)
+        for row in _times("mouse", mice["fct_list_ms"], size_bytes=scenario["mice_bytes"]):
+            yield {**row, "round": row["place"] // volley}
     if elephants := policy.get("elephants"):
         yield from _goodputs("elephant", elephants["goodput_mbit"])
     for number, run in enumerate((policy.get("deadlines") or {}).get("runs", ())):
@@ -96,6 +102,7 @@ def _of_policy(policy: Mapping[str, Any], scenario: Mapping[str, Any]) -> Iterat
         times = zip(entry["fct_list_ms"], itertools.cycle(of_round), strict=False)
         for place, (ms, (size, deadline)) in enumerate(times):
             about = {"size_bytes": size, "deadline_s": deadline, "met": met(ms, deadline)}
+            about["round"] = place // len(of_round)
             yield {"kind": "fanin", "group": entry["n"], "place": place, "fct_ms": ms, **about}
     if mixed := policy.get("heterogeneous"):
         yield from _goodputs("long", mixed["goodput_mbit"])
@@ -161,7 +168,7 @@ def write(whole: Mapping[str, Any], directory: Path, measured: Path) -> Path:
         ) from None
     schema = pyarrow.schema(
         [(name, getattr(pyarrow, kind)()) for name, kind in COLUMNS.items()],
-        metadata={"fairq": origin.line(whole)},
+        metadata={"schema": SCHEMA, "fairq": origin.line(whole)},
     )
     path = directory / FILE_NAME
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows(whole, measured)), schema), path)

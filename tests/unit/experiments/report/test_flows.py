@@ -123,6 +123,19 @@ def test_a_fan_in_has_several_rounds_unfinished_flows_and_flows_without_a_deadli
         (5, 1.0, 20_000, None, None),
         (6, 6000.0, 60_000, 6.0, True),
     ]
+    assert [row["round"] for row in found] == [0, 0, 0, 0, 0, 1, 1]
+
+
+def test_mice_have_their_round():
+    """By round, and in each as many as the scenario says: two senders with two mice of one request, as all
+    were before there was a setting for it.
+    """
+    whole = json.loads(RESULTS["incast"].read_text())
+    whole["scenario"] |= {"senders": 2, "mice_per_sender": 2}
+    del whole["scenario"]["requests"]
+    mice = [row for row in flows.rows(whole, NOWHERE) if row["kind"] == "mouse"]
+    assert [row["round"] for row in mice if row["policy"] == "fairq"] == [0, 0, 0, 0, 1, 1]
+    assert {row["round"] for row in rows("tenants")} == {None}
 
 
 def test_without_pyarrow_the_command_says_what_to_install(tmp_path, monkeypatch, capsys):
@@ -140,7 +153,8 @@ def test_the_file_has_the_rows_and_their_origin(tmp_path, name):
     whole = logged(tmp_path, 1) if name == "empirical" else json.loads(RESULTS[name].read_text())
     table = parquet.read_table(flows.write(whole, tmp_path, tmp_path))
     assert table.to_pylist() == rows(name, tmp_path)
-    assert table.schema.metadata[b"fairq"].decode() == origin.line(whole)
+    about = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    assert (about["schema"], about["fairq"]) == ("fairq-flows/1", origin.line(whole))
 
 
 @pytest.mark.parametrize("name", sorted(RESULTS))
