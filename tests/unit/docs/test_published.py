@@ -26,6 +26,11 @@ BELOW = 4
 """Lines below a table in which its commit may stand."""
 
 
+def intervals(lines: list[str]) -> bool:
+    """Whether there are intervals of measured figures: brackets in one line alone may be a setting."""
+    return any("\u00b1" in line for line in lines) or sum(bool(INTERVAL.search(line)) for line in lines) > 1
+
+
 def measured(text: str) -> Iterator[tuple[int, int]]:
     """The first line of each table of measured figures in a page, and the one after its last."""
     lines, start = text.split("\n"), 0
@@ -33,11 +38,12 @@ def measured(text: str) -> Iterator[tuple[int, int]]:
         end = start + 1
         if lines[start].startswith("```"):
             end = next(place for place in range(end, len(lines)) if lines[place].startswith("```")) + 1
-            found = lines[start] == "```text" and RESULT.search("\n".join(lines[start + 1 : end]))
+            inside = lines[start + 1 : end]
+            found = lines[start] == "```text" and (RESULT.search("\n".join(inside)) or intervals(inside))
         elif lines[start].startswith("|"):
             while end < len(lines) and lines[end].startswith("|"):
                 end += 1
-            found = sum(bool(INTERVAL.search(line)) for line in lines[start:end]) > 1
+            found = intervals(lines[start:end])
         else:
             found = False
         if found:
