@@ -112,9 +112,9 @@ def test_drops_are_claimed_for_each_round(experiment):
 
 
 @pytest.mark.parametrize("experiment", QUICK, ids=lambda each: each.id)
-def test_quick_judges_most_claims_of_what_it_runs(experiment):
+def test_quick_judges_many_claims_of_what_it_runs(experiment):
     there = [set(claim.expression.policies) <= set(experiment.policies) for claim in experiment.claims]
-    assert sum(there) * 2 >= len(there)
+    assert sum(there) * 3 >= len(there)
     full = next(each for each in EVERY if each.id == experiment.id)
     assert set(experiment.policies) <= set(full.policies)
     assert experiment.claims == full.claims and experiment.seconds <= full.seconds
@@ -124,7 +124,8 @@ def test_an_experiment_like_another_has_its_parts():
     other, like = plan.chosen(plan.load(), ["FQ3", "FQ3b"])
     assert (like.scenario, like.repeat, like.seconds) == (other.scenario, other.repeat, other.seconds)
     assert like.set == {"buffer_bytes": "125000"} and like.policies == ("droptail", "fairq")
-    both = [each for each in other.claims if "DCTCP over" not in each.ours]
+    both = [each for each in other.claims if set(each.expression.policies) <= set(like.policies)]
+    assert 0 < len(both) < len(other.claims)
     assert [each.holds for each in like.claims] == [each.holds for each in both]
     assert {each.id for each in like.claims} == {"FQ3b"}
     modern = plan.chosen(plan.load(), ["IQ1m"])[0]
