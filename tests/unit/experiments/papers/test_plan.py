@@ -146,3 +146,15 @@ def test_the_page_names_every_scenario():
     page = (Path(__file__).parents[4] / "docs/reproducing.md").read_text()
     names = {Path(each.scenario).name for each in EVERY}
     assert {name for name in names if f"`{name}`" not in page and f"/{name}`" not in page} == set()
+
+
+@pytest.mark.parametrize("name", ["IQ1s", "IQ2s"])
+def test_simulated_ports_mark_where_those_of_the_bench_do(name, tmp_path):
+    """At 17 % of the buffer, as IQM's paper."""
+    experiment = plan.chosen(plan.load(), [name])[0]
+    (tmp_path / "experiment.conf").write_text(experiment.config)
+    config = runner.loader.load([tmp_path / "experiment.conf"])
+    law = laws.laws_of("mark-dctcp", config, 1000, 0.5).queue
+    assert law.mark_ppm == 170_000
+    bench = plan.chosen(plan.load(), [name[:-1]])[0]
+    assert "mark-dctcp[fraction=0.17]" in bench.policies
