@@ -9,8 +9,8 @@
 A figure is POLICY:PATH, or EXPERIMENT.POLICY:PATH of another experiment of the series. Its path is as in a
 result; of a list, the member by its place (``by_flow.0``) or by one of its fields (``sweep.n=10``).
 
-Of two sides with figures, the difference is compared with 0. So no number may be added to figures on the right
-side: the difference that is shown would have it in it.
+Of two sides with figures, the difference is compared with 0. So no number may be added to figures on the
+right side: the difference that is shown would have it in it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """The plan of the series: complete, readable, and with --quick short enough."""
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -102,6 +103,31 @@ def test_claims_are_of_policies_and_flows_that_are_run(experiment):
         named = [int(part.split(".")[0]) for part in claim.holds.split("sweep.n=")[1:]]
         assert set(named) <= set(flows)
         assert claim.words and claim.paper and claim.ours and len(claim.short) <= 18
+
+
+LAWS = ("FairQ", "IQM", "RSED", "SED", "AFQ", "AFCD")
+"""Those that there are in two forms: as published, and this project's."""
+OF_PAPERS = [each for each in EVERY if not each.id.startswith("CT")]
+
+
+@pytest.mark.parametrize("experiment", OF_PAPERS, ids=lambda each: each.id)
+def test_a_claim_says_which_law_it_is_about(experiment):
+    """The one as published, or this project's."""
+    for claim in experiment.claims:
+        bases = {
+            policy.partition("[")[0] for _id, policy in map(expression.of_other, claim.expression.policies)
+        }
+        for law in LAWS:
+            ours, published = law.lower() in bases, f"{law.lower()}-paper" in bases
+            assert (f"this project's {law}" in claim.ours) == ours, claim.ours
+            assert (re.search(rf"\b{law} as published", claim.ours) is not None) == published, claim.ours
+
+
+@pytest.mark.parametrize("experiment", EVERY, ids=lambda each: each.id)
+def test_a_law_as_published_is_judged_where_it_is_run(experiment):
+    """Not only this project's form of it."""
+    judged = {policy for claim in experiment.claims for policy in claim.expression.policies}
+    assert {each for each in experiment.policies if each.endswith("-paper")} <= judged
 
 
 @pytest.mark.parametrize("experiment", BOTH)
