@@ -99,14 +99,17 @@ class Scenario:
         default_text="none",
     )
     scale: float = setting(
-        "k, the factor by which rates are lower than in the source, and round trips longer; buffers and "
-        "products of bandwidth and delay, in packets, stay",
+        "k, the factor by which rates are lower than in the source, and round trips longer, so that buffers "
+        "and products of bandwidth and delay, in packets, stay; what is scaled otherwise is said in source",
         low=0.001,
         high=1_000_000,
         default=1.0,
     )
     claim: str = setting(
-        "what the source found, to be read beside the figures", default="", default_text="none"
+        "what the source found, to be read beside the figures; what is expected, where source begins with "
+        "ours",
+        default="",
+        default_text="none",
     )
     topology: str = setting("network to build", choices=tuple(TOPOLOGIES), default="incast")
     traffic: str = setting("kind of traffic", default="incast")

@@ -1,18 +1,22 @@
 """The language of claims: figures of policies, arithmetic, and what is claimed of the value. Pure functions.
 
     droptail:mice.fct_ms.sd / fairq:mice.fct_ms.sd > 3.16
-    min(droptail:heterogeneous.jain, red:heterogeneous.jain) < afcd:heterogeneous.jain - 0.1
+    min(droptail:heterogeneous.jain, red:heterogeneous.jain) < afcd:heterogeneous.jain
+    fairq:cpu.switch_thread_percent - droptail:cpu.switch_thread_percent <= 1
     fairq:elephants.goodput_sum_mbit / droptail:elephants.goodput_sum_mbit within 0.9..1.1
     fairq:mice.fct_ms.sd / FQ1.fairq:mice.fct_ms.sd > 1
 
 A figure is POLICY:PATH, or EXPERIMENT.POLICY:PATH of another experiment of the series. Its path is as in a
 result; of a list, the member by its place (``by_flow.0``) or by one of its fields (``sweep.n=10``).
+
+Of two sides with figures, the difference is compared with 0. So no number may be added to figures on the
+right side: the difference that is shown would have it in it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +58,16 @@ class Claimed:
 
 
 @dataclass(frozen=True)
+class Term:
+    """A figure in a claim."""
+
+    policy: str
+    path: str
+    raises: bool
+    """whether a larger one makes the value larger, as long as all figures are above 0"""
+
+
+@dataclass(frozen=True)
 class Expression:
     """A claim: a value, and what is claimed of it."""
 
@@ -65,6 +79,8 @@ class Expression:
     """whether the value is one figure over another, so that it is compared in the logarithm"""
     single: str
     """the path of the figure, if it is one that is compared with a number; else empty"""
+    terms: tuple[Term, ...]
+    """all its figures"""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -85,17 +101,23 @@ def parse(text: str) -> Expression:
 
 def figure(figures: Mapping[str, Any], path: str) -> float:
     """The figure at a path. `UnknownFigure` if there is none."""
+    found = reached(figures, path.split("."))
+    if isinstance(found, bool) or not isinstance(found, int | float):
+        raise UnknownFigure(path)
+    return float(found)
+
+
+def reached(figures: Mapping[str, Any], steps: Sequence[str]) -> Any:
+    """What is at a path, not only a figure; None if there is nothing."""
     found: Any = figures
-    for step in path.split("."):
+    for step in steps:
         if isinstance(found, Mapping):
             found = found.get(step)
         elif isinstance(found, list):
             found = _member(found, step)
         else:
             found = None
-    if isinstance(found, bool) or not isinstance(found, int | float):
-        raise UnknownFigure(path)
-    return float(found)
+    return found
 
 
 def _member(found: list[Any], step: str) -> Any:
@@ -117,7 +139,11 @@ class _Parser:
         self._text = text
         self._tokens = list(_tokens(text))
         self._policies: dict[str, None] = {}
+        self._terms: list[Term] = []
         self._divided = False
+        self._raises = True
+        self._added = False
+        """whether a number alone is added to something"""
 
     def claim(self) -> Expression:
         (_, first), *others = self._tokens
@@ -132,7 +158,10 @@ class _Parser:
             value = left
         elif kind == "sign" and sign in ("<", ">", "<=", ">="):
             alone = [kind for kind, _text in self._tokens] == ["number"]
+            self._added, self._raises = False, False
             right = self._sum()
+            if self._added:
+                raise self._wrong("adds a number on its right side: write the difference on its left side")
             bound = right({}) if alone else 0.0
             # Of two sides with figures, the difference is compared with 0.
             value = left if alone else (lambda figures: left(figures) - right(figures))
@@ -146,17 +175,28 @@ class _Parser:
             raise self._wrong(f"has {self._tokens[0][1]!r} after its end")
         if not self._policies:
             raise self._wrong("has no figure")
-        return Expression(value, claimed, tuple(self._policies), quotient, single)
+        return Expression(value, claimed, tuple(self._policies), quotient, single, tuple(self._terms))
 
     def _rest(self, after: str) -> str:
         return self._text.partition(after)[2].strip()
 
     def _sum(self) -> Value:
+        before = len(self._terms)
         value = self._product()
         while self._peek() in ("+", "-"):
             sign = self._next()[1]
-            value = _combined(value, self._product(), sign)
+            number = len(self._terms) == before
+            before = len(self._terms)
+            value = _combined(value, self._turned(self._product, sign == "-"), sign)
+            self._added |= number or len(self._terms) == before
             self._divided = False
+        return value
+
+    def _turned(self, read: Callable[[], Value], turned: bool) -> Value:
+        """A part that is subtracted, or divided by: it counts the other way."""
+        self._raises ^= turned
+        value = read()
+        self._raises ^= turned
         return value
 
     def _product(self) -> Value:
@@ -164,7 +204,7 @@ class _Parser:
         self._divided = False
         while self._peek() in ("*", "/"):
             sign = self._next()[1]
-            value = _combined(value, self._factor(), sign)
+            value = _combined(value, self._turned(self._factor, sign == "/"), sign)
             self._divided = sign == "/"
         return value
 
@@ -193,6 +233,7 @@ class _Parser:
     def _figure(self, text: str) -> Value:
         policy, _, path = text.rpartition(":")
         self._policies[policy] = None
+        self._terms.append(Term(policy, path, self._raises))
 
         def value(figures: Figures) -> float:
             if policy not in figures:

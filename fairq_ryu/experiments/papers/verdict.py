@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from fairq_ryu.experiments.measure import intervals
 from fairq_ryu.experiments.measure.intervals import Interval
-from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure
+from fairq_ryu.experiments.papers.expression import Expression, UnknownFigure, of_other, reached
 from fairq_ryu.experiments.report import table, unfinished
 from fairq_ryu.experiments.report.formats import Word
 from fairq_ryu.experiments.workloads.common.rows import figure
@@ -65,11 +65,45 @@ def judge(
     except UnknownFigure as error:
         return Verdict(UNKNOWN, None, None, None, f"not known: {error}")
     found = _judged(claim, values)
-    if found.word is AGREES and claim.claimed.high is not None:
-        path = claim.single.split(".")
-        if any(unfinished.matters(each[claim.policies[0]], path) for each in repetitions):
-            found = found._replace(word=UNKNOWN, why="not all flows have finished")
-    return found._replace(why="; ".join([found.why, *_caveats(claim, whole)]))
+    if found.word is not UNKNOWN and (favoured := _favoured(claim, found, repetitions)):
+        why = f"not all flows have finished under {', '.join(favoured)}, which would have longer times"
+        found = found._replace(word=UNKNOWN, why=why)
+    return found._replace(why="; ".join([found.why, *_caveats(claim, whole, results)]))
+
+
+def _favoured(
+    claim: Expression, found: Verdict, repetitions: Sequence[Mapping[str, Mapping[str, Any]]]
+) -> list[str]:
+    """The policies without whose unfinished flows the verdict might be another: longer times would bring the
+    value nearer to a bound that it has kept, or that it has passed.
+    """
+    claimed = claim.claimed
+    agrees = found.word is AGREES
+    value = found.value if found.value is not None else 0.0
+    # Where it agrees, both bounds are kept; where it does not, the value is beneath the lower one or beyond
+    # the upper one, and only the way back could change that.
+    beneath = claimed.low is not None and value <= claimed.low
+    rises = claimed.high is not None if agrees else beneath
+    falls = claimed.low is not None if agrees else not beneath
+    return list(
+        dict.fromkeys(
+            term.policy
+            for term in claim.terms
+            if (rises if term.raises else falls)
+            and any(_unfinished(each[term.policy], term.path) for each in repetitions)
+        )
+    )
+
+
+def _unfinished(figures: Mapping[str, Any], path: str) -> bool:
+    """Whether flows that have not finished would change a figure."""
+    *parents, name = path.split(".")
+    return any(
+        isinstance(group := reached(figures, parents[:place]), Mapping)
+        and unfinished.matters(group, [*parents[place:], name])
+        for place in range(len(parents))
+        if parents[place] in unfinished.TIMES
+    )
 
 
 def _repetitions(whole: Mapping[str, Any]) -> list[dict[str, Mapping[str, Any]]]:
@@ -111,17 +145,31 @@ def _interval(claim: Expression, values: Sequence[float]) -> Interval:
     return (intervals.of_ratio if geometric else intervals.of_mean)(values)
 
 
-def _caveats(claim: Expression, whole: Mapping[str, Any]) -> list[str]:
-    """What else one must know of the policies in the claim."""
+def _caveats(
+    claim: Expression, whole: Mapping[str, Any], results: Mapping[str, Mapping[str, Any] | None]
+) -> list[str]:
+    """What else one must know of the policies in the claim, also of those of another experiment."""
+    found = _caveats_of(claim.policies, whole)
+    for name in claim.others:
+        other = results[name]
+        assert other is not None  # or it had not been judged
+        its = [policy for id, policy in map(of_other, claim.policies) if id == name]
+        found += [f"{name}: {each}" for each in _caveats_of(its, other)]
+    return found
+
+
+def _caveats_of(names: Sequence[str], whole: Mapping[str, Any]) -> list[str]:
     limit = table.MACHINE_LIMIT_PERCENT
     found = []
-    policies = [each for each in whole["policies"] if each["policy"] in claim.policies]
-    busy = [figure(each, ("cpu", "switch_thread_percent")) or 0.0 for each in policies]
-    if max(busy, default=0.0) >= limit:
-        found.append(f"the switch's thread used {max(busy):.0f} % of a CPU, so the machine is in it")
+    policies = [each for each in whole["policies"] if each["policy"] in names]
+    for key, when in (("switch_thread_percent", ""), ("switch_thread_volleys_percent", " during volleys")):
+        busy = max((figure(each, ("cpu", key)) or 0.0 for each in policies), default=0.0)
+        if busy >= limit:
+            found.append(f"the switch's thread used {busy:.0f} % of a CPU{when}, so the machine is in it")
+            break
     found += [told for each in policies if (told := unfinished.remark(each))]
     runs = [each for part in whole["repetitions"] or [whole] for each in part["policies"]]
-    idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in claim.policies]
+    idle = [figure(each, ("cpu", "idle_percent")) for each in runs if each["policy"] in names]
     starved = sum(each is not None and each < _IDLE_PERCENT for each in idle)
     if starved:
         found.append(

@@ -183,10 +183,13 @@ def remarks(result: Mapping[str, Any]) -> Iterator[str]:
     """Sentences below the table: first where rivals are better, then what explains its figures."""
     if ahead := better.rivals(result):
         yield ahead
-    if source := result["scenario"]["source"]:
-        yield f"After {source}; k = {result['scenario']['scale']:g}."
-    if claim := result["scenario"]["claim"]:
-        yield f"What it found: {claim}"
+    source, claim = result["scenario"]["source"], result["scenario"]["claim"]
+    of_ours = source.startswith("ours")
+    if source:
+        named = f"O{source[1:]}" if of_ours else f"After {source}"
+        yield f"{named}; k = {result['scenario']['scale']:g}."
+    if claim:
+        yield f"{'Expected' if of_ours else 'What it found'}: {claim}"
     yield from registry.of_result(result["scenario"]).table.about(result["scenario"])
     repeat = result["repeat"]
     if repeat > 1:

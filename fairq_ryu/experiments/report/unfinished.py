@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_TIMES = ("fct_ms", "slowdown")
+TIMES = ("fct_ms", "slowdown")
 """Figures of the flows that have finished, beside the number of those that have not."""
 _ASIDE = ("mice_left_out", "interval")
 """Flows of volleys that no figure is made of, and half-widths of confidence intervals."""
@@ -32,7 +32,7 @@ def matters(policy: Mapping[str, Any], path: Sequence[str]) -> bool:
     """Whether the figure at ``path`` is one of times that would be another if all flows had finished: a
     percentile is known as long as no more are missing than it leaves above it.
     """
-    times = next((place for place, step in enumerate(path) if step in _TIMES), None)
+    times = next((place for place, step in enumerate(path) if step in TIMES), None)
     if times is None:
         return False
     figures: Any = policy

@@ -71,6 +71,24 @@ def test_the_policies_of_a_claim():
 
 
 @pytest.mark.parametrize(
+    ("text", "raises"),
+    [
+        ("a:x < 1", "a"),
+        ("a:x / b:x > 1", "a"),
+        ("a:x / (b:x / c:x) > 1", "ac"),
+        ("a:x - b:x * 2 + c:x > 1", "ac"),
+        ("a:x / max(b:x, c:x) < d:x - a:x", "aa"),
+    ],
+)
+def test_which_figures_make_the_value_larger(text, raises):
+    assert "".join(each.policy for each in expression.parse(text).terms if each.raises) == raises
+
+
+def test_figures_may_be_added_on_the_right_side():
+    assert value("droptail:drops < sed:by_flow.0.missed * 2 + fairq[alpha=0.5]:drops") == 2
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("droptail:none > 1", "droptail:none"),
@@ -100,6 +118,9 @@ def test_a_figure_that_is_not_there_is_named(text, words):
         ("min droptail:drops > 1", "'droptail:drops' where '(' is due"),
         ("> 1", "'>' where a figure or a number is due"),
         ("droptail:drops 1", "'1' where a comparison is due"),
+        ("droptail:drops <= sed:drops + 1", "adds a number on its right side"),
+        ("droptail:drops <= 1 + sed:drops", "adds a number on its right side"),
+        ("droptail:drops <= min(sed:drops - 1, sed:none)", "adds a number on its right side"),
     ],
 )
 def test_what_is_no_claim_is_refused(text, words):

@@ -69,6 +69,42 @@ def test_flows_that_have_not_finished_are_told():
     assert judge("a:mice.fct_ms.p50 < 5", (9.0, 9.0), **few).word == AGREES
 
 
+def times(a_max, b_max, a_unfinished=0, b_unfinished=0):
+    """A result with these largest times, and numbers of flows that have not finished."""
+    part = {
+        "policies": [
+            policy(name, 1.0, mice={"count": 32, "unfinished": unfinished, "fct_ms": {"max": most}})
+            for name, most, unfinished in (("a", a_max, a_unfinished), ("b", b_max, b_unfinished))
+        ]
+    }
+    return {**part, "repetitions": [part, part]}
+
+
+@pytest.mark.parametrize(
+    ("text", "result", "word"),
+    [
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max > 3", times(90.0, 9.0), AGREES),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max > 3", times(90.0, 9.0, 1, 0), AGREES),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max > 3", times(90.0, 9.0, 0, 1), UNKNOWN),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max < 1", times(9.0, 90.0, 1, 0), UNKNOWN),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max < 1", times(9.0, 90.0, 0, 1), AGREES),
+        ("a:mice.fct_ms.max < b:mice.fct_ms.max", times(9.0, 90.0, 1, 0), UNKNOWN),
+        ("a:mice.fct_ms.max < b:mice.fct_ms.max", times(9.0, 90.0, 0, 1), AGREES),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max > 3", times(9.0, 9.0, 1, 0), UNKNOWN),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max > 3", times(9.0, 9.0, 0, 1), DIFFERS),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max < 1", times(90.0, 9.0, 0, 1), UNKNOWN),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max within 0.8..1.2", times(9.0, 9.0, 0, 1), UNKNOWN),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max within 0.8..1.2", times(9.0, 90.0, 0, 1), DIFFERS),
+        ("a:mice.fct_ms.max / b:mice.fct_ms.max within 0.8..1.2", times(9.0, 90.0, 1, 0), UNKNOWN),
+        ("a:x / b:x > 0", times(9.0, 9.0, 1, 1), AGREES),
+    ],
+)
+def test_a_time_that_unfinished_flows_favour_decides_nothing(text, result, word):
+    found = verdict.judge(expression.parse(text), result, {})
+    assert found.word == word
+    assert ("not all flows have finished under" in found.why) == (word == UNKNOWN)
+
+
 def test_a_quotient_has_the_interval_of_ratios():
     a, b = (90.0, 110.0, 100.0), (10.0, 9.0, 12.0)
     found = judge("a:x / b:x > 3.16", a, b)
@@ -131,3 +167,16 @@ def test_what_else_one_must_know_is_said():
     assert "skipped reductions of windows under a" in skipped.why
     other = judge("b:x > 0", (9.0, 10.0, 11.0), cpu={"switch_thread_percent": 97.0})
     assert "CPU" not in other.why
+
+
+def test_the_machine_counts_during_volleys_too():
+    cpu = {"switch_thread_percent": 40.0, "switch_thread_volleys_percent": 81.0}
+    assert "81 % of a CPU during volleys" in judge("a:x > 5", (9.0, 10.0, 11.0), cpu=cpu).why
+
+
+def test_what_one_must_know_of_another_experiment_is_said():
+    other = whole((2.0, 2.0, 2.0), (1.0, 1.0, 1.0), cpu={"switch_thread_percent": 97.0})
+    found = judge("a:x / FQ1.a:x > 3", (9.0, 10.0, 11.0), results={"FQ1": other})
+    assert "FQ1: the switch's thread used 97 % of a CPU" in found.why
+    of_b = judge("a:x / FQ1.b:x > 3", (9.0, 10.0, 11.0), results={"FQ1": other})
+    assert "CPU" not in of_b.why

@@ -280,6 +280,21 @@ def test_the_table_on_a_pipe_is_plain_columns():
     assert "\x1b" not in out.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("FairQ, figure 5", ["After FairQ, figure 5; k = 5.", "What it found: FCT is shorter"]),
+        ("ours, after FairQ", ["Ours, after FairQ; k = 5.", "Expected: FCT is shorter"]),
+        ("ours", ["Ours; k = 5.", "Expected: FCT is shorter"]),
+    ],
+)
+def test_what_a_source_found_is_not_what_we_expect(source, words):
+    whole = json.loads(STORED.read_text())
+    whole["scenario"] |= {"source": source, "scale": 5.0, "claim": "FCT is shorter"}
+    told = [each for each in table.remarks(whole) if "; k = " in each or "FCT is shorter" in each]
+    assert told == words
+
+
 @pytest.mark.parametrize("width", [120, 50])
 @pytest.mark.parametrize("full", [False, True])
 def test_the_table_on_a_terminal_has_the_same_figures(full, width):
