@@ -284,15 +284,15 @@ def beside_others(
     )
 
 
-def table_beside_others(network: Network = SHARED) -> Iterator[str]:
+def table_beside_others() -> Iterator[str]:
     """The lines of the table of shared lines."""
     yield "policy  receivers  others  mean queue  p99 queue  elephants  drops  rates are"
     for name, spec in (
-        ("fairq", FairQLaw(base_rtt_us=network.round_trip)),
-        ("las", LasLaw(target_ppm=150_000, base_rtt_us=network.round_trip)),
+        ("fairq", FairQLaw(base_rtt_us=SHARED.round_trip)),
+        ("las", LasLaw(target_ppm=150_000, base_rtt_us=SHARED.round_trip)),
     ):
         for receivers, part in ((1, 0.0), (1, 0.4), (2, 0.0), (2, 0.4)):
-            found = beside_others(network, spec, receivers, part)
+            found = beside_others(SHARED, spec, receivers, part)
             elephants = " + ".join(f"{each:.1%}" for each in found.goodput)
             why = ", ".join(sorted({each.name.lower() for each in found.why}))
             yield (

@@ -44,7 +44,10 @@ _ERROR = ofp.OFP_ERROR_MSG_SIZE
 
 
 class ControllerSession:
-    """One controller's connection. ``send`` takes bytes to it; :meth:`receive` takes bytes from it."""
+    """One controller's connection. ``send`` takes bytes to it; :meth:`receive` takes bytes from it.
+
+    Implements :class:`fairq_ryu.agent.openflow_server.Session`.
+    """
 
     def __init__(
         self, server: OpenFlowServer, send: Callable[[bytes], None], unread: Callable[[], int] = lambda: 0
@@ -74,7 +77,6 @@ class ControllerSession:
 
     @property
     def ready(self) -> bool:
-        """Whether packets may be sent to it."""
         return (
             self.greeted
             and not self.closed
@@ -83,7 +85,6 @@ class ControllerSession:
         )
 
     def send(self, data: bytes) -> None:
-        """Send the answer to a request."""
         self._send(data)
 
     def send_all(self, answer: Iterator[bytes]) -> None:
@@ -104,7 +105,6 @@ class ControllerSession:
         return self._answer is not None
 
     def push(self, data: bytes) -> None:
-        """Send an asynchronous message, if the HELLO exchange is complete."""
         if self.greeted and not self.closed:
             self._send(data)
 
@@ -113,12 +113,10 @@ class ControllerSession:
         self.push(framing.message(ofp.OFPT_ECHO_REQUEST, 2))
 
     def keep_peaks(self, states: dict[int, QueueState]) -> None:
-        """Keep peaks that the datapath resets because another session has read them."""
         for port, state in states.items():
             self._peaks[port] = max(self._peaks.get(port, 0), state.peak)
 
     def take_peak(self, port: int, backlog: int) -> int:
-        """The peak since this was last called, bytes."""
         return max(self._peaks.pop(port, 0), backlog)
 
     def receive(self, data: bytes, seconds: float = math.inf) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fairq_ryu.agent.watched_ports import first
 from fairq_ryu.port_settings import LAST_VLAN, PortSettings, VlanMode, ranges_of
 
 PORT_COLUMNS = [
@@ -32,7 +33,7 @@ def read(bridge: Any) -> dict[int, PortSettings]:
     found: dict[int, PortSettings] = {}
     for port in bridge.ports:
         for interface in port.interfaces:
-            ofport = _first(interface.ofport)
+            ofport = first(interface.ofport)
             if ofport is None or ofport < 1 or _FIRST_RESERVED <= ofport != _LOCAL_OF_10:
                 continue  # not (yet) part of the datapath
             number = _LOCAL if ofport == _LOCAL_OF_10 else int(ofport)
@@ -41,7 +42,7 @@ def read(bridge: Any) -> dict[int, PortSettings]:
 
 
 def _settings(port: Any, interface: Any, mirror: bool) -> PortSettings:
-    tag, wanted = _first(port.tag), _first(port.vlan_mode)
+    tag, wanted = first(port.tag), first(port.vlan_mode)
     mode = VlanMode.TRUNK if tag is None else VlanMode.ACCESS
     if wanted in tuple(VlanMode):
         mode = VlanMode(wanted)
@@ -77,14 +78,7 @@ def _in_use(port: Any, interface: Any) -> bool:
     """Whether the bond uses this member. Without LACP only the active member is used: the switch at the other
     end sends copies of what is flooded to every member.
     """
-    if _first(port.lacp) in ("active", "passive"):
-        return bool(_first(interface.lacp_current))
-    active = _first(port.bond_active_slave)
-    return active is None or str(active).lower() == str(_first(interface.mac_in_use) or "").lower()
-
-
-def _first(column: Any) -> Any:
-    """An optional column is a list of none or one."""
-    if isinstance(column, list):
-        return column[0] if column else None
-    return column
+    if first(port.lacp) in ("active", "passive"):
+        return bool(first(interface.lacp_current))
+    active = first(port.bond_active_slave)
+    return active is None or str(active).lower() == str(first(interface.mac_in_use) or "").lower()

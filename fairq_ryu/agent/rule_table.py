@@ -143,11 +143,6 @@ class RuleTable:
         self._remove(rule)
         return [rule]
 
-    def clear(self) -> None:
-        """Remove every rule."""
-        for rule in self.rules():
-            self._remove(rule)
-
     @staticmethod
     def _is_strict(mod: FlowMod) -> bool:
         return mod.command in (ofp.OFPFC_MODIFY_STRICT, ofp.OFPFC_DELETE_STRICT)

@@ -111,10 +111,10 @@ def renewal_interval(lease: float) -> float:
 
 
 class Policy(Protocol):
-    """A policy with its parameters. Made from the settings of the section of its name. Its methods
-    ``switch_law``, ``port_law`` and ``queue_law`` (see the functions of these names) say which laws a port
-    has; it may lack those that it does not need. A layer on another policy has the class method ``on``, which
-    is called with its parameters and that policy, the one that its parameter ``above`` names.
+    """A policy with its parameters. Made from the settings of the section of its name, and shared ones. Its
+    methods ``switch_law``, ``port_law`` and ``queue_law`` (see the functions of these names) say which laws a
+    port has; it may lack those that it does not need. A layer on another policy has the class method ``on``,
+    which is called with its parameters and that policy, the one that its parameter ``above`` names.
     """
 
     name: ClassVar[str]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 from fairq_ryu import model
 from fairq_ryu.policies.base import (
-    Display,
     Policy,
     Recovery,
     recovery_of,
@@ -19,7 +18,7 @@ from fairq_ryu.policies.base import (
     takes_announcements,
 )
 from fairq_ryu.policies.choice import PolicyChoice
-from fairq_ryu.policies.governed_port import NOTHING_SHOWN, GovernedPort, PortView
+from fairq_ryu.policies.governed_port import GovernedPort, PortView
 from fairq_ryu.policies.parts.deadline_table import GifTable
 from fairq_ryu.policies.switch_port import LOOK_INTERVAL
 
@@ -319,11 +318,6 @@ class PolicyEngine:
     def view(self) -> Mapping[model.PortKey, PortView]:
         """All known ports for displays."""
         return {key: port.view() for key, port in self._ports.items()}
-
-    def display(self, key: model.PortKey) -> Display:
-        """What the port's law shows; nothing if the port is not known."""
-        port = self._ports.get(key)
-        return NOTHING_SHOWN if port is None else port.display()
 
     def incast(self, key: model.PortKey) -> bool | None:
         """Whether the port's law shows an incast; None: it does not detect any."""

@@ -12,7 +12,6 @@ from fairq_ryu.control.operations.mode_control import ModeControl
 from fairq_ryu.control.operations.policy_control import PolicyControl
 from fairq_ryu.control.operations.tenant_control import TenantOperations
 from fairq_ryu.control.ownership.owners import Owners
-from fairq_ryu.control.reports.events import History
 from fairq_ryu.control.yielding import in_steps
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.newest_first import NewestFirst
@@ -64,11 +63,6 @@ class RestService:
         """Create the shared reply."""
         self.turn = NewestFirst()
         self.ports = CachedReply(lambda: encode({"ports": list(in_steps(self.view.ports()))}))
-
-    @property
-    def history(self) -> History:
-        """The past events."""
-        return self.streams.history
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,12 +146,11 @@ class Streams:
 
     def __init__(
         self,
-        history: History | None = None,
         limit: int = MAX_STREAMS,
         state: Callable[[], Answer] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.history = history or History()
+        self.history = History()
         self.limit = limit
         self.state = state
         self._clock = clock

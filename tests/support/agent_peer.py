@@ -11,7 +11,7 @@ from ryu.ofproto import ofproto_v1_3_parser as parser
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.programs.queue import QueueState
-from fairq_ryu.channel import flowmod
+from fairq_ryu.channel import flowmod, oxm
 from fairq_ryu.model import FlowKey, PortKey, RuleChange, RuleTarget, WindowKind, WindowRule
 from tests.support.fakes import DATAPATH, ryu_decode, split, wire
 
@@ -52,6 +52,13 @@ class Peer:
         assert answer.data == data[:64]
         assert answer.xid == struct.unpack_from("!I", data, 4)[0]
         return answer.type, answer.code
+
+    def own_refusal(self, message: Any) -> int:
+        """The code of the experimenter error in the only answer."""
+        (answer,) = self.ask(message)
+        assert (answer.msg_type, answer.type) == (ofp.OFPT_ERROR, ofp.OFPET_EXPERIMENTER)
+        assert answer.experimenter == oxm.EXPERIMENTER_ID
+        return int(answer.exp_type)
 
     def set_window(self, size: int, port: int = 1, flow: FlowKey | None = None, **more: Any) -> None:
         kind = WindowKind.POOL if more.pop("pool", False) else WindowKind.WINDOW

@@ -34,8 +34,7 @@ def dpid(number):
 class Scene:
     """Switches by name, links between them, and hosts; one host receives what all others send."""
 
-    def __init__(self, title="incast", policy="fairq"):
-        self.title = title
+    def __init__(self, policy="fairq"):
         self.policy = policy
         self.rng = random.Random(1)
         self.switches = {}  # dpid -> {"name", "connected", "agent", "way"}
@@ -295,7 +294,7 @@ class Incast(Scene):
     """One switch, 16 senders, one receiver behind a shallow port."""
 
     def __init__(self, senders=16, **options):
-        super().__init__("incast", **options)
+        super().__init__(**options)
         s1 = self.switch(1, "s1")
         for number in range(1, senders + 1):
             self.host(s1, f"10.0.0.{number}")
@@ -425,7 +424,7 @@ class LeafSpine(Scene):
     """Two leaves, two spines, 16 hosts; the last host receives."""
 
     def __init__(self, leaves=2, spines=2, hosts=8):
-        super().__init__("leafspine")
+        super().__init__()
         self.edge = [self.switch(number, f"l{number}") for number in range(1, leaves + 1)]
         self.above = [
             self.switch(number, f"p{number - leaves}") for number in range(leaves + 1, leaves + spines + 1)
@@ -469,7 +468,7 @@ class FatTree(Scene):
     """k = 4: 20 switches, 16 hosts."""
 
     def __init__(self):
-        super().__init__("fattree")
+        super().__init__()
         k, half = 4, 2
         cores = [self.switch(1 + number, f"c{number + 1}") for number in range(half * half)]
         number, count = len(cores), 0

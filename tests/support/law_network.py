@@ -79,5 +79,5 @@ class Network:
         return None if found is None else found[0].kind
 
     def shown(self, port: PortKey) -> tuple[str | None, str | None]:
-        shown = self.windows.engine.display(port)
-        return shown.where, shown.missing
+        view = self.windows.engine.view().get(port)
+        return (None, None) if view is None else (view.shown.where, view.shown.missing)

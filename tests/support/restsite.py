@@ -6,10 +6,14 @@ measured, but all rows are made by the code of a real controller.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import webob
 from ryu.app.wsgi import WSGIApplication
@@ -45,6 +49,23 @@ from tests.support.flownet import reconcile, record, segment
 TOKEN = "0123456789abcdef-of-tests"
 LIMIT = 125_000
 KEY = FlowKey("10.0.0.1", "10.0.0.2", 33000, 80)
+
+
+class _Quiet(WSGIRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def served(app: Any) -> Iterator[str]:
+    """Serves an application on 127.0.0.1; the URL."""
+    http = make_server("127.0.0.1", 0, app, handler_class=_Quiet)
+    threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}).start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}"
+    finally:
+        http.shutdown()
+        http.server_close()
 
 
 class RestSite:

@@ -19,10 +19,9 @@ _CHUNK = bytes(1 << 16)
 class Conversations:
     """Simultaneous TCP connections, each with data in both directions."""
 
-    def __init__(self, fabric, pairs, ports, seconds=30):
+    def __init__(self, fabric, pairs, ports):
         """One connection for each pair, from the client port at the same index of ``ports``."""
         self.fabric = fabric
-        self.seconds = seconds
         self.clients, self.servers = [], []
         self.flows = []  # (source, source port, target, target port), as the clients see it
         with contextlib.ExitStack() as stack:
@@ -108,7 +107,7 @@ class Conversations:
             yield selector
 
     def _ready(self, selector, unfinished, complaint):
-        deadline = time.monotonic() + self.seconds
+        deadline = time.monotonic() + 30
         while left := unfinished():
             assert time.monotonic() < deadline, f"{left} of {len(self.clients)} {complaint}"
             for key, _ in selector.select(0.2):
@@ -150,11 +149,10 @@ class Echoes:
     its count.
     """
 
-    _HEAD = struct.Struct("!BBHHH")
+    _HEAD, _IDENT = struct.Struct("!BBHHH"), 0x4651
 
-    def __init__(self, fabric, ident=0x4651):
+    def __init__(self, fabric):
         self.fabric = fabric
-        self._ident = ident
         self._names = {fabric.address(host): host for host in fabric.hosts}
         self._stack = contextlib.ExitStack()
         self._sockets = {}
@@ -172,10 +170,10 @@ class Echoes:
 
     def ask(self, pairs, number):
         """The first host of every pair sends a request to the second one."""
-        head = self._HEAD.pack(8, 0, 0, self._ident, number)
+        head = self._HEAD.pack(8, 0, 0, self._IDENT, number)
         total = sum(struct.unpack("!4H", head))
         total = (total & 0xFFFF) + (total >> 16)
-        head = self._HEAD.pack(8, 0, 0xFFFF - total, self._ident, number)
+        head = self._HEAD.pack(8, 0, 0xFFFF - total, self._IDENT, number)
         for place, (source, target) in enumerate(pairs):
             self._sockets[source].sendto(head, (self.fabric.address(target), 0))
             if place % 32 == 31:
@@ -190,7 +188,7 @@ class Echoes:
                 while True:
                     data, (address, _) = each.recvfrom(256)
                     kind, _, _, ident, number = self._HEAD.unpack_from(data, (data[0] & 15) * 4)
-                    if ident == self._ident and kind in (0, 8):
+                    if ident == self._IDENT and kind in (0, 8):
                         found = self.answers if kind == 0 else self.questions
                         pair = (host, self._names[address])
                         found[(*(pair if kind == 0 else pair[::-1]), number)] += 1
@@ -265,11 +263,11 @@ class Bulk:
     def close(self):
         self._stack.close()
 
-    def stall(self, since, until=float("inf")):
+    def stall(self, since):
         """The longest time without a received byte from ``since`` on, seconds."""
         last, longest, before = since, 0.0, None
         for at, total in self.samples:
-            if since <= at <= until:
+            if since <= at:
                 if before is None or total > before:
                     longest, last = max(longest, at - last), at
                 before = total

@@ -28,7 +28,6 @@ class End:
     early: set[tuple[int, int]] = field(default_factory=set)
     edge: int = 65_535  # right edge of the other side's window
     buffer: int = 65_535
-    fin_at: int | None = None
 
     def take(self, start: int, length: int) -> None:
         """Receive bytes (a FIN is one)."""

@@ -188,11 +188,8 @@ class QueueLawProgram(FilterProgram):
             self.filter.detach(ifindex)
             self._ports.discard(ifindex)
 
-    def _slot(self, known: int) -> c_uint32:
-        return c_uint32(self._window.slots[known])
-
     def _write(self, known: int, law: Any) -> None:
-        self._queue.law_maps.laws.set(self._slot(known), law)
+        self._queue.law_maps.laws.set(c_uint32(self._window.slots[known]), law)
 
     def _found(self, ifindex: int) -> list[Any]:
         """The states of a port's law, one for each transmit queue."""

@@ -218,9 +218,6 @@ class TurnProgram(FilterProgram):
         )
 
     def send(self, port: int, frame: bytes, waited_ns: int, closed: bool = False) -> None:
-        """Let a packet leave by a port. One that cannot be sent is lost: its sender will retransmit it.
-        ``closed``: the window of its sender is closed.
-        """
         try:
             name = socket.if_indextoname(port_index(port))
         except OSError:  # the interface is gone
@@ -229,7 +226,6 @@ class TurnProgram(FilterProgram):
         self.unsent += not self._frames.send(name, frame, mark_of(waited_ns, closed))
 
     def set_waiting(self, port: int, waiting: int) -> None:
-        """Let further packets of the port wait as well, because ``waiting`` wait; 0: only without room."""
         if port in self._ids:
             with contextlib.suppress(BpfError):
                 self._turn_ports.set(c_uint32(port), layout.fq_turn_port(waiting=waiting))
@@ -245,28 +241,18 @@ class TurnProgram(FilterProgram):
         return self._window.flow_rules.close(_of_acks(key), until_ns)
 
     def keep_closed(self, key: bytes, until_ns: int) -> bool:
-        """A window that was closed stays so until then. Returns False if it is not closed any more, because
-        a controller has a rule for the flow.
-        """
         return self._window.flow_rules.keep_closed(_of_acks(key), until_ns)
 
     def open_window(self, key: bytes, frame: bytes) -> Opening:
-        """Open a window that is closed, and tell its sender; also once more."""
         with contextlib.suppress(BpfError):
             self._window.flow_rules.open(_of_acks(key))
         known = _acks_of(key, frame)
         return Opening.GONE if known is None or self.wake is None else self.wake(known)
 
     def is_open(self, key: bytes) -> bool:
-        """Whether the handshake of a packet's connection is complete, as far as opening its window needs, or
-        over.
-        """
         return self._window.is_decided(_of_acks(key))
 
     def whole_floor(self, port: int) -> int:
-        """The minimum window of a flow while the buffer holds those of all flows, as in :class:`Room`; 0: it
-        is a segment.
-        """
         slot = c_uint32(self._window.slots[port]) if port in self._window.slots else None
         with contextlib.suppress(BpfError):
             law = None if slot is None else self._window.port_laws.get(slot)
@@ -276,14 +262,12 @@ class TurnProgram(FilterProgram):
         return 0
 
     def hold_ns(self, port: int) -> int:
-        """For so long the first window of a connection is expected."""
         with contextlib.suppress(BpfError):
             turns = self._turns.get(c_uint32(port))
             return 0 if turns is None else int(turns.hold_ns)
         return 0
 
     def room(self, port: int, now_ns: int) -> Room | None:
-        """What decides whether a port has room; None: its law has ended."""
         with contextlib.suppress(BpfError):
             return self._room(port, now_ns)
         return None

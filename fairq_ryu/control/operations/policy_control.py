@@ -38,7 +38,6 @@ class PolicyControl:
     _lock: hub.Semaphore = field(default_factory=hub.Semaphore, init=False)
 
     def __post_init__(self) -> None:
-        """Follow the requests."""
         self._first = self.config, self.windows.engine.policy.name
         for kind in (_POLICY, _PARAMETER):
             self.requests.follow(kind, self._requested)

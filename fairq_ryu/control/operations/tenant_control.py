@@ -27,7 +27,6 @@ class TenantOperations:
     log: logging.Logger
 
     def __post_init__(self) -> None:
-        """Follow the requests."""
         self._first = {each.name: each for each in self.windows.tenants.tenants()}
         self.requests.follow(_TENANT, self._requested)
 

@@ -57,7 +57,7 @@ _WARNINGS = {
 
 class LinkDiscovery:
     """Makes and reads discovery frames. ``ignored`` counts frames that show no link, by reason. Times in
-    seconds of one clock. ``key``: that of the tags (None: a random one).
+    seconds of one clock.
     """
 
     def __init__(
@@ -66,14 +66,13 @@ class LinkDiscovery:
         topology: Topology,
         probes: LinkProbes,
         log: logging.Logger,
-        key: bytes | None = None,
     ) -> None:
         self._bridges = bridges
         self._topology = topology
         self._probes = probes
         self._log = log
         self._warned_at = -math.inf
-        self._tags = DiscoveryTags(secrets.token_bytes(32) if key is None else key)
+        self._tags = DiscoveryTags(secrets.token_bytes(32))
         # When each port of a ready bridge that is up has sent last, the earliest first, and the state of the
         # network that these ports belong to.
         self._sent_at: OrderedDict[PortKey, float] = OrderedDict()

@@ -62,8 +62,8 @@ class Delays:
 
     __slots__ = ("_recent", "histogram")
 
-    def __init__(self, bounds: Sequence[float] = DELAYS) -> None:
-        self.histogram = Histogram(bounds)
+    def __init__(self) -> None:
+        self.histogram = Histogram()
         self._recent: deque[float] = deque(maxlen=_RECENT)
 
     def observe(self, value: float) -> None:

@@ -9,7 +9,7 @@ of all kinds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairq_ryu.channel.queue_law import QueueLawState
@@ -64,10 +64,8 @@ class _Port:
 class QueueLaws(WindowPart):
     """The queue laws of all agents. Times in seconds."""
 
-    def __init__(
-        self, engine: PolicyEngine, links: Mapping[int, AgentLink], lease: int, beside: Policy | None = None
-    ) -> None:
-        self._engine, self._links, self._lease, self._beside = engine, links, lease, beside
+    def __init__(self, engine: PolicyEngine, lease: int, beside: Policy | None) -> None:
+        self._engine, self._lease, self._beside = engine, lease, beside
         self._ports: dict[int, dict[PortKey, _Port]] = {}  # by switch
         self._failed: list[Policy] = []  # whose methods have raised an error: they are not called any more
 

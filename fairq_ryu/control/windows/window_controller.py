@@ -74,7 +74,7 @@ class WindowController:
         self.inventory = Inventory(fabric, self.links, hold)
         self.modes = PortModes(config, self.links, lambda key: self.engine.chosen(key).name)
         self.engine = PolicyEngine(choice, self.lease, self.modes.in_force)
-        self.queue_laws = QueueLaws(self.engine, self.links, self.lease, beside(config))
+        self.queue_laws = QueueLaws(self.engine, self.lease, beside(config))
         self.tenants = TenantControl(
             config.tenants(), self.engine, self.links, self.lease, self._reporter.share
         )

@@ -69,15 +69,6 @@ class LogicalPorts:
         settings = self.settings(port)
         return not (settings.mirror or settings.standby or port in self._blocked)
 
-    def state(self, port: PortKey) -> str:
-        """Why a port is not used; "" if it is."""
-        settings = self.settings(port)
-        if settings.mirror:
-            return "mirror"
-        if settings.standby:
-            return "standby"
-        return "same segment" if port in self._blocked else ""
-
     # Bonds
 
     @property

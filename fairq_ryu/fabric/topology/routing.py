@@ -109,11 +109,6 @@ class Routes:
         uneven = 1 if widest & (widest - 1) else 0
         self.bits = min(HASH_BITS, (widest - 1).bit_length() + uneven)
 
-    @property
-    def switches(self) -> frozenset[int]:
-        """The switches, by dpid."""
-        return frozenset(self._parts)
-
     def part_of(self, dpid: int) -> _Part | None:
         """The part of the network that a switch belongs to, for later routes."""
         return self._parts.get(dpid)

@@ -44,7 +44,6 @@ class Acdc:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[acdc]``."""
         self.parameters = typed_parameters(AcdcParameters, parameters)
 
     def switch_law(self, port: PortKey) -> AcdcLaw:

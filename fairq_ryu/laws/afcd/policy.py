@@ -57,7 +57,6 @@ class Afcd(QueuePolicy):
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[afcd]``."""
         self.parameters = typed_parameters(AfcdParameters, parameters)
 
     def spec(self) -> AfcdLaw:
@@ -79,7 +78,6 @@ class AfcdPaper(QueuePolicy):
     name: ClassVar[str] = "afcd-paper"
 
     def __init__(self, parameters: Parameters) -> None:
-        """There are none."""
         self.parameters = ()
 
     def spec(self) -> AfcdLaw:

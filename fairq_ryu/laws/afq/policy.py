@@ -62,7 +62,6 @@ class Afq(QueuePolicy):
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[afq]``."""
         self.parameters = typed_parameters(AfqParameters, parameters)
 
     def spec(self) -> AfqLaw:
@@ -83,7 +82,6 @@ class AfqPaper(QueuePolicy):
     name: ClassVar[str] = "afq-paper"
 
     def __init__(self, parameters: Parameters) -> None:
-        """There are none."""
         self.parameters = ()
 
     def spec(self) -> AfqLaw:

@@ -28,7 +28,6 @@ class Codel(QueuePolicy):
     settings: ClassVar[tuple[Setting, ...]] = (*delay_settings("codel"), ecn("codel"))
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[codel]``."""
         self.parameters = typed_parameters(CodelParameters, parameters)
 
     def spec(self) -> CodelLaw:

@@ -43,7 +43,6 @@ class FairQ:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[fairq]``, and shared ones."""
         self.parameters = typed_parameters(FairQParameters, parameters)
 
     def switch_law(self, port: PortKey) -> FairQLaw:

@@ -117,7 +117,6 @@ class FairQPaper:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[fairq-paper]``."""
         self.parameters = typed_parameters(FairQPaperParameters, parameters)
         self.interval = self.parameters.interval
 

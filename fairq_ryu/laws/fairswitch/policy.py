@@ -53,7 +53,6 @@ class FairSwitch:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[fairswitch]``, and shared ones."""
         self.parameters = typed_parameters(FairSwitchParameters, parameters)
 
     def switch_law(self, port: PortKey) -> FairSwitchLaw:

@@ -49,7 +49,6 @@ class Fixed:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[fixed]``."""
         self.pool = int(parameters["pool"])
         self.parameters = self.pool
 

@@ -74,7 +74,6 @@ class Iqm:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[iqm]``, and shared ones."""
         self.parameters = typed_parameters(IqmParameters, parameters)
 
     def switch_law(self, port: PortKey) -> IqmLaw:

@@ -96,7 +96,6 @@ class IqmPaper:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[iqm-paper]``."""
         self.parameters = typed_parameters(IqmPaperParameters, parameters)
         self.interval = self.parameters.interval
 

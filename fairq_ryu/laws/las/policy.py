@@ -49,7 +49,6 @@ class Las:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[las]``, and shared ones."""
         self.parameters = typed_parameters(LasParameters, parameters)
 
     def switch_law(self, port: PortKey) -> LasLaw:

@@ -49,7 +49,6 @@ class Mark(QueuePolicy):
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[mark]``."""
         self.parameters = typed_parameters(MarkParameters, parameters)
 
     def spec(self) -> MarkLaw:

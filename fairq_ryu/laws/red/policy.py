@@ -63,7 +63,6 @@ class Red(QueuePolicy):
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[red]``."""
         self.parameters = typed_parameters(RedParameters, parameters)
 
     def spec(self) -> RedLaw:

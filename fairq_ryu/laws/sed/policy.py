@@ -28,7 +28,6 @@ class Sed:
     drops = False
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[sed]``, and shared ones."""
         self.parameters = typed_parameters(SedParameters, parameters)
 
     def switch_law(self, port: PortKey) -> SedLaw:

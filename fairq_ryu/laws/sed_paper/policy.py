@@ -142,7 +142,6 @@ class SedPaper:
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[sed-paper]``."""
         self.parameters = typed_parameters(SedPaperParameters, parameters)
 
     def port_law(self, port: PortKey) -> SedPaperPort:

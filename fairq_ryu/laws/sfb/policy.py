@@ -37,7 +37,6 @@ class Sfb(QueuePolicy):
     )
 
     def __init__(self, parameters: Parameters) -> None:
-        """``parameters`` are the settings of section ``[sfb]``."""
         self.parameters = typed_parameters(SfbParameters, parameters)
 
     def spec(self) -> SfbLaw:

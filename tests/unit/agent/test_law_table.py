@@ -16,7 +16,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.qdisc import FAR_KIND, QueueLimits
 from fairq_ryu.agent.status import rule_row
 from fairq_ryu.agent.turn_queue import TurnCounts
-from fairq_ryu.channel import flowmod, framing, oxm, window_law
+from fairq_ryu.channel import flowmod, framing, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand, SetLaw, set_law
 from fairq_ryu.far_queue import FAR
@@ -42,14 +42,6 @@ def law_rule(port: int, law: int, lease: int = 2) -> Any:
 
 def add(law: int = 1, spec: LawSpec = FAIRQ, command: LawCommand = LawCommand.ADD) -> Any:
     return set_law(DATAPATH, command, law, spec)
-
-
-def refusal(peer: Peer, message: Any) -> int:
-    """The code of ours with which a message is refused."""
-    (answer,) = peer.ask(message)
-    assert (answer.msg_type, answer.type) == (ofp.OFPT_ERROR, ofp.OFPET_EXPERIMENTER)
-    assert answer.experimenter == oxm.EXPERIMENTER_ID
-    return int(answer.exp_type)
 
 
 # The life of a law
@@ -147,7 +139,7 @@ def test_refused_laws_change_nothing(peer: Peer, data: FakeDatapath) -> None:
         (law_rule(2, 1), window_law.ERROR_LAW_IN_USE),
     ]
     for message, code in cases:
-        assert refusal(peer, message) == code
+        assert peer.own_refusal(message) == code
     assert data.laws == {1: before} and data.installed.keys() == {1}
 
 
@@ -343,4 +335,4 @@ def test_the_state_of_laws_is_reported(peer: Peer, data: FakeDatapath) -> None:
     answer = peer.one(window_law.request(DATAPATH, 2))
     (other,) = window_law.decode_reply(answer.body.data)
     assert (other.port, other.pool, other.window, other.beta, other.mode) == (2, 0, 2920, 3, 1)
-    assert refusal(peer, window_law.request(DATAPATH, 3)) == window_law.ERROR_LAW_UNKNOWN
+    assert peer.own_refusal(window_law.request(DATAPATH, 3)) == window_law.ERROR_LAW_UNKNOWN

@@ -16,7 +16,7 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.openflow_server import OpenFlowServer
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.queue_law_table import QueueLawTable, own_state, parameters
-from fairq_ryu.channel import flowmod, framing, oxm, queue_law, window_law
+from fairq_ryu.channel import flowmod, framing, queue_law, window_law
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.channel.window_law import ALL_LAWS, LawCommand
 from fairq_ryu.far_queue import FAR
@@ -42,13 +42,6 @@ def add(law: int = 1, spec: QueueLawSpec | None = AFCD, command: LawCommand = La
 
 def rule(port: int = 1, law: int | None = 1, lease: int = 2) -> Any:
     return flowmod.queue_rule(DATAPATH, port, law, lease)
-
-
-def refusal(peer: Peer, message: Any) -> int:
-    (answer,) = peer.ask(message)
-    assert (answer.msg_type, answer.type) == (ofp.OFPT_ERROR, ofp.OFPET_EXPERIMENTER)
-    assert answer.experimenter == oxm.EXPERIMENTER_ID
-    return int(answer.exp_type)
 
 
 def states(peer: Peer, law: int = ALL_LAWS) -> list[queue_law.QueueLawState]:
@@ -146,7 +139,7 @@ def test_the_parameters_follow_the_port(switch: OpenFlowServer, peer: Peer, data
     data.limits[1] = QueueLimits("", 0, 0)
     switch.queue_laws.limits_changed()
     assert data.queue_laws == {}
-    assert refusal(peer, rule()) == window_law.ERROR_LAW_NO_QUEUE
+    assert peer.own_refusal(rule()) == window_law.ERROR_LAW_NO_QUEUE
 
 
 def test_a_port_that_is_removed_loses_its_rule(
@@ -162,26 +155,26 @@ def test_a_port_that_is_removed_loses_its_rule(
 
 
 def test_what_is_refused(peer: Peer, data: FakeDatapath) -> None:
-    assert refusal(peer, rule()) == window_law.ERROR_LAW_UNKNOWN
+    assert peer.own_refusal(rule()) == window_law.ERROR_LAW_UNKNOWN
     peer.ask(add())
-    assert refusal(peer, add()) == window_law.ERROR_LAW_EXISTS
-    assert refusal(peer, add(2, AFCD, LawCommand.MODIFY)) == window_law.ERROR_LAW_UNKNOWN
-    assert refusal(peer, queue_law.request(DATAPATH, 2)) == window_law.ERROR_LAW_UNKNOWN
+    assert peer.own_refusal(add()) == window_law.ERROR_LAW_EXISTS
+    assert peer.own_refusal(add(2, AFCD, LawCommand.MODIFY)) == window_law.ERROR_LAW_UNKNOWN
+    assert peer.own_refusal(queue_law.request(DATAPATH, 2)) == window_law.ERROR_LAW_UNKNOWN
     for number in (0, 0xFFFF0001):
-        assert refusal(peer, add(number)) == window_law.ERROR_LAW_PARAMETER
+        assert peer.own_refusal(add(number)) == window_law.ERROR_LAW_PARAMETER
     body = bytearray(queue_law.encode_set(LawCommand.ADD, 2, AFCD))
     for place, value, code in ((0, 9, window_law.ERROR_LAW_COMMAND), (1, 99, window_law.ERROR_LAW_KIND)):
         wrong = bytes(body[:place]) + bytes([value]) + bytes(body[place + 1 :])
         message = framing.command(DATAPATH, queue_law.EXP_TYPE_SET_QUEUE_LAW, wrong)
-        assert refusal(peer, message) == code
+        assert peer.own_refusal(message) == code
     short = framing.command(DATAPATH, queue_law.EXP_TYPE_SET_QUEUE_LAW, bytes(body[:-1]))
     assert peer.refusal(short) == bad_request("BAD_LEN")
     peer.ask(rule())
-    assert refusal(peer, rule(port=2)) == window_law.ERROR_LAW_IN_USE
+    assert peer.own_refusal(rule(port=2)) == window_law.ERROR_LAW_IN_USE
     assert data.queue_laws.keys() == {1}
     for number in range(2, 9):
         peer.ask(add(number))
-    assert refusal(peer, add(9)) == window_law.ERROR_LAW_TABLE_FULL
+    assert peer.own_refusal(add(9)) == window_law.ERROR_LAW_TABLE_FULL
 
 
 @pytest.mark.parametrize("law", queue_laws().values(), ids=lambda law: law.name)
@@ -189,7 +182,7 @@ def test_every_bound_is_checked(peer: Peer, law: type[QueueLawSpec]) -> None:
     for name, code, least, most, _ in law.parameters():
         for value in (least - 1, most + 1):
             if 0 <= value < 1 << 8 * struct.calcsize(f"!{code}"):
-                assert refusal(peer, add(1, law(**{name: value}))) == window_law.ERROR_LAW_PARAMETER
+                assert peer.own_refusal(add(1, law(**{name: value}))) == window_law.ERROR_LAW_PARAMETER
     assert states(peer) == []
 
 
@@ -212,7 +205,7 @@ def test_a_law_that_the_kernel_refuses_is_in_force_nowhere(peer: Peer, data: Fak
 def test_contradictions_are_refused(peer: Peer) -> None:
     red = RedLaw(min_ppm=250_000)
     sfb = SfbLaw(bin_packets=26)
-    assert [refusal(peer, add(1, each)) for each in (red, sfb)] == [window_law.ERROR_LAW_PARAMETER] * 2
+    assert [peer.own_refusal(add(1, each)) for each in (red, sfb)] == [window_law.ERROR_LAW_PARAMETER] * 2
 
 
 def test_a_slave_changes_nothing(peer: Peer, data: FakeDatapath) -> None:

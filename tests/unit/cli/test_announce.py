@@ -10,12 +10,10 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 from hypothesis import given
@@ -35,6 +33,7 @@ from fairq_ryu.rest import announcement_rows, handler
 from fairq_ryu.rest.guard import RequestGuard
 from fairq_ryu.rest.operations import RestService
 from fairq_ryu.rest.views import Declined
+from tests.support.restsite import served
 
 A, B = "10.0.0.2", "10.0.0.1"
 TOKEN = "0123456789abcdef"
@@ -47,10 +46,8 @@ class Controller:
         self.table = Announcements(capacity=2)
         self.error: Exception | None = None
         service = RestService(SimpleNamespace(), self)  # type: ignore[arg-type]
-        application = handler.register(WSGIApplication(), service, RequestGuard(TOKEN))
-        self.server = make_server("127.0.0.1", 0, application, handler_class=Quiet)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        self.app = handler.register(WSGIApplication(), service, RequestGuard(TOKEN))
+        self.url = ""
 
     def announce(self, wanted: Request) -> dict[str, Any]:
         if self.error is not None:
@@ -67,18 +64,12 @@ class Controller:
         return []
 
 
-class Quiet(WSGIRequestHandler):
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def controller(monkeypatch) -> Iterator[Controller]:
     monkeypatch.setenv("FAIRQ_TOKEN", TOKEN)
     made = Controller()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with served(made.app) as made.url:
+        yield made
 
 
 @pytest.fixture

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
 from fairq_ryu import client
 from fairq_ryu.cli import main
-from tests.support.restsite import TOKEN, RestSite
-
-
-class Quiet(WSGIRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
+from tests.support.restsite import TOKEN, RestSite, served
 
 
 @pytest.fixture
 def site(monkeypatch) -> Iterator[RestSite]:
     monkeypatch.setenv("FAIRQ_TOKEN", TOKEN)
     made = RestSite("fairq")
-    server = make_server("127.0.0.1", 0, made.app, handler_class=Quiet)
-    monkeypatch.setenv("FAIRQ_URL", f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    yield made
-    server.shutdown()
-    server.server_close()
+    with served(made.app) as url:
+        monkeypatch.setenv("FAIRQ_URL", url)
+        yield made
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ class DeadlinesMeasurement(Measurement[DeadlinesScenario]):
     """All flows together, in each of several runs."""
 
     def __init__(self, testbed: Testbed, scenario: DeadlinesScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         # Until the last deadline; how much longer the flows of a bad run take is not known.
         self._run_s = scenario.warmup_s + max(*scenario.deadlines_s, 1.0) + PAUSE_S

@@ -27,7 +27,6 @@ class EmpiricalMeasurement(Measurement[EmpiricalScenario]):
     """Flows that start when they are due, whether or not others have ended."""
 
     def __init__(self, testbed: Testbed, scenario: EmpiricalScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._before_s = 2 * LEAD_S + PROBES * PROBE_INTERVAL_S
         self._expected_s = self._before_s + scenario.warmup_s + scenario.measured_s

@@ -27,7 +27,6 @@ class FaninMeasurement(Measurement[FaninScenario]):
     """Rounds for each number of flows."""
 
     def __init__(self, testbed: Testbed, scenario: FaninScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._rounds_s = scenario.rounds * scenario.round_interval_s
         self._expected_s = len(scenario.flows) * self._rounds_s

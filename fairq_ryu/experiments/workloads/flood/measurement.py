@@ -20,7 +20,6 @@ class FloodMeasurement(Measurement[FloodScenario]):
     """The last sender sends the SYNs; the others send elephants."""
 
     def __init__(self, testbed: Testbed, scenario: FloodScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._expected_s = scenario.warmup_s + scenario.elephants_only_s + scenario.flood_s + scenario.after_s
         self._attacker = self._senders.pop()

@@ -19,7 +19,6 @@ class HeterogeneousMeasurement(Measurement[HeterogeneousScenario]):
     """Groups of long flows, and short flows beside them."""
 
     def __init__(self, testbed: Testbed, scenario: HeterogeneousScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._expected_s = LEAD_S + scenario.warmup_s + scenario.measured_s
         self._probes = VolleyRunner(self, testbed, self._senders, [self._receiver])

@@ -19,7 +19,6 @@ class LongTraffic:
         self, measurement: Measurement[Any], testbed: Testbed, scenario: HeterogeneousScenario
     ) -> None:
         """Start the generators; nothing is sent yet."""
-        self._scenario = scenario
         receiver, hosts = scenario.plan.receiver, scenario.plan.senders(scenario.senders)
         tcp = [
             LongFlow(number, hosts[number % len(hosts)], receiver, group.kind, group.start_s)

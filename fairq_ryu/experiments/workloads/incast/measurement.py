@@ -27,7 +27,6 @@ class IncastMeasurement(Measurement[IncastScenario]):
     """Mice in barrier rounds beside elephants."""
 
     def __init__(self, testbed: Testbed, scenario: IncastScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._expected_s = (
             scenario.warmup_s

@@ -55,11 +55,6 @@ class IncastScenario(Scenario):
     after_s: float = shared.after_s()
 
     @property
-    def mice(self) -> int:
-        """Number of mice in the whole run, unless rounds are repeated."""
-        return self.senders * self.mice_per_sender * self.requests * self.rounds
-
-    @property
     def applications(self) -> int:
         """One for each receiver."""
         return self.receivers

@@ -31,7 +31,6 @@ class MessagesMeasurement(Measurement[MessagesScenario]):
     """Every sender sends messages; the elephants are on the first ones."""
 
     def __init__(self, testbed: Testbed, scenario: MessagesScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._expected_s = scenario.warmup_s + scenario.elephants_only_s + scenario.messages_s
         self._elephants = ElephantGroup(

@@ -22,7 +22,6 @@ class PairsMeasurement(Measurement[PairsScenario]):
     """Pairs at the rate of the scenario."""
 
     def __init__(self, testbed: Testbed, scenario: PairsScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         alone_s = (scenario.long_bytes + scenario.short_bytes) * 8e-6 / scenario.rate_mbit
         self._pair_s = max(scenario.short_after_s + 1, alone_s) + PAUSE_S

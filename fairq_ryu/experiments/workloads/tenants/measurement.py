@@ -19,7 +19,6 @@ class TenantsMeasurement(Measurement[TenantsScenario]):
     """Long flows of tenants, and short flows beside them."""
 
     def __init__(self, testbed: Testbed, scenario: TenantsScenario, progress: Progress) -> None:
-        """Start the generators inside the hosts."""
         super().__init__(testbed, scenario, progress)
         self._expected_s = LEAD_S + scenario.stages * scenario.stage_s
         self._volley_runner = VolleyRunner(self, testbed, self._senders, scenario.plan.receivers)

@@ -11,6 +11,7 @@ import pytest
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.programs.copies import RULES, CopyRecord, SegmentCopies, token_bucket
 from fairq_ryu.channel.segment_copies import SegmentMatch
+from tests.support.tables import Table
 from tests.switch.packets import VLAN, Segment
 
 OF_SYN = SegmentMatch(0x0800, 2)
@@ -27,16 +28,6 @@ class Ring:
         for record in self.records[:limit]:
             self._take(ctypes.addressof(record), ctypes.sizeof(record))
         del self.records[:limit]
-
-
-class Table(dict[int, Any]):
-    """A map."""
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return super().get(key.value, default)
-
-    def set(self, key: Any, value: Any) -> None:
-        self[key.value] = value
 
 
 @pytest.fixture

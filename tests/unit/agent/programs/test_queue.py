@@ -15,27 +15,11 @@ from fairq_ryu.agent.programs.queue import QueueProgram
 from fairq_ryu.agent.qdisc import QueueLimits
 from fairq_ryu.agent.tx_queues import tx_queue_id
 from fairq_ryu.model import Thresholds
+from tests.support.tables import Table
 
 EVENT, AREA, BACKLOG = 10**12, 5, 30_000
 # Its queue drains in 50 ms; the margin is 20.
 LIMITS, DRAIN = QueueLimits("htb", 50_000, 1_000_000), 70_000_000
-
-
-class Table(dict[int, Any]):
-    """A map of ports; ``full`` makes it refuse entries."""
-
-    full = False
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return super().get(key.value, default)
-
-    def set(self, key: Any, value: Any) -> None:
-        if self.full:
-            raise BpfError("no room")
-        self[key.value] = value
-
-    def delete(self, key: Any) -> None:
-        self.pop(key.value, None)
 
 
 TABLES = ("queues", "checks", "_histograms")

@@ -13,25 +13,9 @@ from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs import turns
 from fairq_ryu.agent.programs.turns import ALIVE_NS, TurnProgram, mark_of
 from fairq_ryu.agent.turn_room import Room
+from tests.support.tables import Table
 
 NOW = 5_000_000_000
-
-
-class Table(dict[int, Any]):
-    """A map by interface."""
-
-    full = False
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return super().get(key.value, default)
-
-    def set(self, key: Any, value: Any) -> None:
-        if self.full:
-            raise BpfError("no room")
-        self[key.value] = value
-
-    def delete(self, key: Any) -> None:
-        self.pop(key.value, None)
 
 
 class Frames:

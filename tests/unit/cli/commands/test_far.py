@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
-from wsgiref.simple_server import WSGIRequestHandler, make_server
 
 import pytest
 
@@ -15,23 +13,15 @@ from fairq_ryu.cli.far import fields
 from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FAR, FarQueue
 from tests.support.far_agent import FarAgent
-from tests.support.restsite import TOKEN, RestSite
-
-
-class Quiet(WSGIRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
+from tests.support.restsite import TOKEN, RestSite, served
 
 
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[RestSite]:
     made = RestSite("fairq")
-    server = make_server("127.0.0.1", 0, made.app, handler_class=Quiet)
-    monkeypatch.setenv("FAIRQ_URL", f"http://127.0.0.1:{server.server_port}")
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
-    yield made
-    server.shutdown()
-    server.server_close()
+    with served(made.app) as url:
+        monkeypatch.setenv("FAIRQ_URL", url)
+        yield made
 
 
 def test_without_far_queues_it_says_where_they_come_from(

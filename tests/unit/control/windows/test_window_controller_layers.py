@@ -21,7 +21,6 @@ from tests.support.site import LIMIT
 K = LIMIT // 4
 TWIN = K + RATE // 1000
 OTHER = KEY._replace(sport=KEY.sport + 2)
-DUE = FlowKey(KEY.src, KEY.dst, KEY.sport + 4, KEY.dport)
 
 
 def windows(net: Network) -> dict[FlowKey, int]:

@@ -1,34 +1,17 @@
 import socket
-import subprocess
 import time
 
 import pytest
 
 from fairq_ryu.experiments.traffic import flow_sender, mice
-from fairq_ryu.experiments.traffic.workers import RunError, Worker, ask_all, end_all
-
-
-class Here:
-    """This machine instead of a Mininet host."""
-
-    name = "loopback"
-
-    def popen(self, command, **options):
-        return subprocess.Popen(command, **options)
+from fairq_ryu.experiments.traffic.workers import RunError, Worker, ask_all
+from tests.support.generators import Here, generators
 
 
 @pytest.fixture
 def start(tmp_path):
-    workers = []
-
-    def begin(role, *arguments):
-        worker = Worker(Here(), role, tmp_path / "traffic.log", *arguments)
-        workers.append(worker)
-        return worker, worker.receive("ready", 20).get("port")
-
-    yield begin
-    end_all(workers)
-    assert all(worker.process.returncode is not None for worker in workers)
+    with generators(tmp_path) as begin:
+        yield begin
 
 
 def mouse(number, port, size=11_500, seed=None, requests=1):

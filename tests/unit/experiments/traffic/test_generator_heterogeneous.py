@@ -3,7 +3,6 @@
 import random
 import socket
 import struct
-import subprocess
 import time
 
 import pytest
@@ -14,30 +13,14 @@ from fairq_ryu.experiments.traffic.arrivals import Sizes
 from fairq_ryu.experiments.traffic.flow_sender import HEADER
 from fairq_ryu.experiments.traffic.generator_control import Loop
 from fairq_ryu.experiments.traffic.payload import checksum
-from fairq_ryu.experiments.traffic.workers import RunError, Worker, end_all
-
-
-class Here:
-    """This machine instead of a Mininet host."""
-
-    name = "loopback"
-
-    def popen(self, command, **options):
-        return subprocess.Popen(command, **options)
+from fairq_ryu.experiments.traffic.workers import RunError
+from tests.support.generators import generators
 
 
 @pytest.fixture
 def start(tmp_path):
-    workers = []
-
-    def begin(role):
-        worker = Worker(Here(), role, tmp_path / "traffic.log")
-        workers.append(worker)
-        return worker, worker.receive("ready", 20).get("port")
-
-    yield begin
-    end_all(workers)
-    assert all(worker.process.returncode is not None for worker in workers)
+    with generators(tmp_path) as begin:
+        yield begin
 
 
 def soon(seconds=0.0):
