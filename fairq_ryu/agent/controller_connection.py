@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from fairq_ryu.agent.controller_session import ControllerSession
 from fairq_ryu.agent.openflow_server import OpenFlowServer
+from fairq_ryu.channel.control_socket import send_again_soon
 from fairq_ryu.controller_target import ControllerTarget
 
 log = logging.getLogger(__name__)
@@ -126,6 +127,7 @@ class ControllerConnection:
 
         session = ControllerSession(self._server, send, unread)
         self._writer = writer
+        send_again_soon(writer.get_extra_info("socket"))
         last_read = [time.monotonic()]
         # A task beside the reader: a timeout around each of 500 reads a second costs more than the reads.
         watchdog = asyncio.create_task(_watch_silence(session, last_read, abort))

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from ryu.lib import hub
 
+from fairq_ryu.channel.control_socket import send_again_soon
 from fairq_ryu.model import dpid_text
 from fairq_ryu.ryu_compat.accepting import Listening
 from fairq_ryu.ryu_compat.limited_log import RateLimitedLog
@@ -193,6 +194,7 @@ def make_server(serve: Callable[[Any, Any], None]) -> type:
 
         def __init__(self, listen_info: Any, handle: Any = None, **tls: Any) -> None:
             super().__init__(listen_info, self._tls_complete, **tls)
+            send_again_soon(self.server)
             self._tls = bool(tls)
             self._timers: dict[Any, Any] = {}
 

@@ -100,6 +100,11 @@ def cut_to_controller(site: Site, load: Load) -> None:
     time.sleep(3)
 
 
+def cut_for_long(site: Site, load: Load) -> None:
+    site.cut()
+    time.sleep(7)  # half of the silence that ends a connection; TCP's timeouts have grown to seconds
+
+
 def mend_link(site: Site, load: Load) -> None:
     site.mend_link()
 

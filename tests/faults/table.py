@@ -165,6 +165,16 @@ FAULTS = [
         OPEN,
     ),
     Fault(
+        "link-cut-for-long",
+        "the link between controller and switch passes nothing for 7 s",
+        actions.cut_for_long,
+        actions.mend_link,
+        CONTINUES,
+        END,
+        "both ends send again at least once a second, from Linux 6.15 on; an earlier kernel after up to as"
+        " long again as the link was cut",
+    ),
+    Fault(
         "port-down",
         "the receiver's port is down for a second",
         actions.port_down,
