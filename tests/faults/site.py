@@ -393,7 +393,8 @@ class Site:
         program, source = self.folder / "drop.o", str(_HERE / "drop.bpf.c")
         output("clang", "-O2", "-g", "-target", "bpf", include, *flags, "-c", source, "-o", str(program))
         output("tc", "qdisc", "add", "dev", "lo", "clsact")
-        words = ("tc", "filter", "add", "dev", "lo", "egress", "bpf", "direct-action", "obj")
+        # Where they arrive: a sender whose own machine drops a packet knows it, and tries again soon.
+        words = ("tc", "filter", "add", "dev", "lo", "ingress", "bpf", "direct-action", "obj")
         output(*words, str(program), "sec", "classifier")
 
     def mend_link(self) -> None:
