@@ -11,7 +11,7 @@
 #define TO 0
 #endif
 
-SEC("classifier")
+SEC("tc")
 int cut(struct __sk_buff *skb)
 {
 	__u16 ports[2] = {};

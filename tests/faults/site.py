@@ -25,7 +25,8 @@ from typing import Any
 
 from fairq_ryu import client
 from fairq_ryu.agent import status
-from fairq_ryu.agent.libbpf import load_library
+from fairq_ryu.agent.libbpf import BpfObject, load_library
+from fairq_ryu.agent.tc import INGRESS, TcFilter
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments.free_ports import free_port
 from mininet_topos.patience import patient
@@ -392,10 +393,13 @@ class Site:
         include = f"-I/usr/include/{platform.machine()}-linux-gnu"
         program, source = self.folder / "drop.o", str(_HERE / "drop.bpf.c")
         output("clang", "-O2", "-g", "-target", "bpf", include, *flags, "-c", source, "-o", str(program))
-        output("tc", "qdisc", "add", "dev", "lo", "clsact")
         # Where they arrive: a sender whose own machine drops a packet knows it, and tries again soon.
-        words = ("tc", "filter", "add", "dev", "lo", "ingress", "bpf", "direct-action", "obj")
-        output(*words, str(program), "sec", "classifier")
+        cut = BpfObject(self._library, program, {})
+        try:
+            lo = socket.if_nametoindex("lo")
+            TcFilter(self._library, 1).attach(lo, cut.program_fd("cut"), INGRESS, create=True)
+        finally:
+            cut.close()  # the filter has the program
 
     def mend_link(self) -> None:
         """After :meth:`cut`."""

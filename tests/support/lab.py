@@ -25,7 +25,10 @@ ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
 
 
 def output(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+    """What a command prints; :class:`AssertionError` with what it says if it fails."""
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{argv}: {done.stderr or done.stdout}"
+    return done.stdout
 
 
 def fairq(*arguments, timeout=60, **options):
