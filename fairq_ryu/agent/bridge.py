@@ -13,6 +13,7 @@ import contextlib
 import json
 import logging
 import os
+import socket
 import ssl
 import time
 from collections import Counter
@@ -39,6 +40,8 @@ from fairq_ryu.model import dpid_text
 log = logging.getLogger(__name__)
 # A view that could not be followed is tried again after so long, seconds.
 _AGAIN = 1.0
+# Who asks for the status at one moment; others wait.
+_MOST_ASKING = 100
 
 
 class AgentBridge:
@@ -51,7 +54,8 @@ class AgentBridge:
         self._loop = asyncio.get_running_loop()
         self._views: asyncio.Queue[BridgeView | None] = asyncio.Queue()
         self._watcher = BridgeWatcher(name, self._changed)
-        self._status: asyncio.Server | None = None
+        self._status: socket.socket | None = None
+        self._answering: set[asyncio.Task[None]] = set()
         self._notice_timer: asyncio.TimerHandle | None = None
         self._recovery_timer: asyncio.TimerHandle | None = None
         self._lock = BridgeLock(name)
@@ -95,8 +99,9 @@ class AgentBridge:
         """Start on the ports, and answer questions for the status. Returns what is to be run."""
         self.ports.update(self.view)
         await self.ports.read_queue_limits()
-        self._status = await self._serve_status()
-        return [self._follow(), *(connection.run() for connection in self.connections)]
+        self._status = self._listen_for_status()
+        runs = (connection.run() for connection in self.connections)
+        return [self._follow(), self._serve_status(self._status), *runs]
 
     def close(self) -> None:
         """Stop all but the programs. A second call does nothing."""
@@ -215,17 +220,45 @@ class AgentBridge:
 
     # Status
 
-    async def _serve_status(self) -> asyncio.Server:
+    def _listen_for_status(self) -> socket.socket:
         path = status.socket_path(self.name)
         with contextlib.suppress(OSError):
             path.unlink()  # we hold the lock: a socket that exists is a dead agent's
-        server = await asyncio.start_unix_server(self._answer_status, str(path))
+        listening = socket.socket(socket.AF_UNIX)
+        listening.setblocking(False)
+        listening.bind(str(path))
         os.chmod(path, 0o600)
-        return server
+        listening.listen(_MOST_ASKING)
+        return listening
 
-    async def _answer_status(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_status(self, listening: socket.socket) -> None:
+        """Not asyncio's server: without a free file descriptor it tries a hundred times in a row, prints a
+        traceback for each, and tries as often again a second after each of them.
+        """
+        loop, failing = asyncio.get_running_loop(), False
+        while True:
+            try:
+                asking, _ = await loop.sock_accept(listening)
+                failing = False
+            except OSError as error:
+                if not failing:
+                    log.warning("bridge %s: the status cannot be read: %s", self.name, error.strerror)
+                failing = True
+                await asyncio.sleep(_AGAIN)
+                continue
+            task = loop.create_task(self._answer_status(asking))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer_status(self, asking: socket.socket) -> None:
+        with asking, contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(status.ANSWER_S):
+                answer = json.dumps(self._told()).encode()
+                await asyncio.get_running_loop().sock_sendall(asking, answer)
+
+    def _told(self) -> dict[str, Any]:
         server = self.server
-        answer = {
+        return {
             "bridge": self.name,
             "bridges": self._options.bridges,
             "dpid": dpid_text(server.dpid),
@@ -253,7 +286,3 @@ class AgentBridge:
                 server.queue_laws,
             ),
         }
-        writer.write(json.dumps(answer).encode())
-        with contextlib.suppress(OSError):
-            await writer.drain()
-        writer.close()
