@@ -75,7 +75,7 @@ LONG = [
     _job("tests/switch", 75, "make setup", f"{_PYTEST} tests/switch", datapath="kernel"),
     _job("bridges and far queues", 60, "make setup", _BRIDGES, datapath="kernel"),
     _job("qdiscs of the kernel", 60, "make setup", _QDISCS, datapath="kernel"),
-    _job("tests/faults", 120, "make setup", f"FAIRQ_FAULT_ROUNDS=1 {_PYTEST} tests/faults", datapath="kernel"),
+    _job("tests/faults", 90, "make setup", f"FAIRQ_FAULT_ROUNDS=1 {_PYTEST} tests/faults", datapath="kernel"),
     _job("soak of 10 minutes", 30, "make setup", f"{_PYTHON} -m tests.soak --minutes 10", datapath="kernel"),
     _job("tests/e2e, chosen", 60, "make setup", _E2E, datapath="kernel"),
     _job("tests/e2e, chosen", 60, _NO_KERNEL_DATAPATH, "make setup", _E2E, datapath="userspace"),
