@@ -242,7 +242,8 @@ class AgentBridge:
                 failing = False
             except OSError as error:
                 if not failing:
-                    log.warning("bridge %s: the status cannot be read: %s", self.name, error.strerror)
+                    why = error.strerror
+                    log.warning("bridge %s: fairq status has no answer (%s); trying again", self.name, why)
                 failing = True
                 await asyncio.sleep(_AGAIN)
                 continue

@@ -43,5 +43,5 @@ def test_accept_without_a_descriptor_is_tried_again_and_said_once(monkeypatch, c
         asyncio.run(main())
     assert exhausted.tried >= 6 and len(asked) == 1
     assert [record.message for record in caplog.records] == [
-        "bridge s1: the status cannot be read: Too many open files"
+        "bridge s1: fairq status has no answer (Too many open files); trying again"
     ]
