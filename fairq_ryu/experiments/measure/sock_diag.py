@@ -29,8 +29,9 @@ _BODY = struct.Struct("=BBBxI")
 _ATTRIBUTE = struct.Struct("=HH")
 _MESSAGE_BYTES, _KEY_AT, _KEY_BYTES = 72, 4, 48
 _PORTS = struct.Struct("!HH")
-# SYN_SENT, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING
-_STATES = sum(1 << state for state in (2, 1, 4, 5, 8, 9, 11))
+_SYN_RECV = 3
+# SYN_SENT, SYN_RECV, ESTABLISHED, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, NEW_SYN_RECV
+_STATES = sum(1 << state for state in (2, _SYN_RECV, 1, 4, 5, 8, 9, 11, 12))
 _QUESTION_BYTES = _HEAD.size + _BODY.size + _KEY_BYTES
 _TCP = _BODY.pack(socket.AF_INET, socket.IPPROTO_TCP, 1 << (_INFO - 1), _STATES)
 _LIST = _HEAD.pack(_QUESTION_BYTES, _BY_FAMILY, _REQUEST | _DUMP, 1, 0) + _TCP + bytes(_KEY_BYTES)
@@ -46,7 +47,9 @@ class Found(NamedTuple):
     key: bytes
     """addresses, ports and a number of its own: no other socket has the same"""
     info: bytes
-    """TCP_INFO"""
+    """TCP_INFO; b"" until the last ACK of its handshake"""
+    syn_acks_again: int = 0
+    """how often its SYN-ACK was repeated, until then"""
 
     @property
     def ports(self) -> tuple[int, int]:
@@ -123,4 +126,6 @@ def _read(kind: int, body: bytes) -> list[Found]:
         if attribute == _INFO:
             return [Found(body[_KEY_AT : _KEY_AT + _KEY_BYTES], body[at + _ATTRIBUTE.size : at + length])]
         at += (max(length, _ATTRIBUTE.size) + 3) & ~3
+    if body[1] == _SYN_RECV:
+        return [Found(body[_KEY_AT : _KEY_AT + _KEY_BYTES], b"", body[3])]
     return []  # it waits for late segments

@@ -13,7 +13,8 @@ The file is JSON, compressed by gzip. Times are in ms since the trace began:
     flows         those that were kept, the one with most bytes first, then the slowest:
       host, port, peer_port   of the sender's end
       bytes         acknowledged
-      began_ms, ended_ms   first and last sample
+      began_ms, ended_ms   first and last time it was there; its handshake lasts until its first sample
+      syn_acks_again       how often its SYN-ACK was repeated
       rto_timeouts  null before Linux 6.7
       retransmissions
       samples       one list for each sample that differs from the one before it, in the order of `COLUMNS`
@@ -60,6 +61,7 @@ class Connection:
     """bytes"""
     retransmissions: int = 0
     timeouts: int | None = None
+    syn_acks_again: int = 0
     _last: bytes = b""
     _packed: bytearray = field(default_factory=bytearray)
 
@@ -103,6 +105,7 @@ class Connection:
             "bytes": self.acked,
             "began_ms": round(self.began_s * 1e3, 1),
             "ended_ms": round(self.ended_s * 1e3, 1),
+            "syn_acks_again": self.syn_acks_again,
             "rto_timeouts": self.timeouts,
             "retransmissions": self.retransmissions,
             "samples": samples,

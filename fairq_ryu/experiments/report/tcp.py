@@ -20,7 +20,7 @@ DIRECTORY = "tcp"
 """Of its pictures, within that of the report."""
 _SIZE, _HEIGHTS, _NO_LAW = (7.2, 7.6), (1, 1, 1.6, 0.8), 0.05
 # Okabe and Ito's colours; line styles help in grey.
-_BLUE, _RED, _GREEN, _BLACK = "#0072B2", "#D55E00", "#009E73", "#000000"
+_BLUE, _RED, _GREEN, _BLACK, _GREY = "#0072B2", "#D55E00", "#009E73", "#000000", "#808080"
 _STATE_COLOURS = {"Disorder": "#F0E442", "CWR": "#56B4E9", "Recovery": "#E69F00", "Loss": "#D55E00"}
 _FAINT = 0.35
 _MARGIN = 0.08
@@ -63,6 +63,8 @@ def pictures(result_directory: Path) -> list[Traced]:
 def _caption(parts: Sequence[str], flow: Mapping[str, Any]) -> str:
     timeouts, took_ms = flow["rto_timeouts"], flow["ended_ms"] - flow["began_ms"]
     said = "" if timeouts is None else f", RTO timeouts: {timeouts}"
+    if again := flow["syn_acks_again"]:
+        said += f", SYN-ACKs sent again: {again}"
     return (
         f"What TCP did under {' '.join(parts)}: {flow['host']} port {flow['port']}, {flow['bytes']:,} bytes"
         f" in {took_ms:,.0f} ms; segments sent again: {flow['retransmissions']}{said}"
@@ -81,7 +83,7 @@ def drawn(trace: Mapping[str, Any], flow: Mapping[str, Any]) -> Figure:
     _queue(queue, trace, window)
     _law(law, trace, window)
     samples = [*flow["samples"], [ended, *flow["samples"][-1][1:]]]
-    _windows(windows, samples, window[0])
+    _windows(windows, samples, window[0], began)
     windows.set_title(
         f"{flow['host']} port {flow['port']}: {flow['bytes']:,} bytes", fontsize="small", loc="left"
     )
@@ -141,7 +143,7 @@ def _law(axes: Any, trace: Mapping[str, Any], window: tuple[float, float]) -> No
     axes.legend(fontsize="small", ncols=3, loc="lower right", bbox_to_anchor=(1.0, 0.96), frameon=False)
 
 
-def _windows(axes: Any, samples: Sequence[Sequence[Any]], start: float) -> None:
+def _windows(axes: Any, samples: Sequence[Sequence[Any]], start: float, began: float) -> None:
     # A receive window that nobody lowers is many times what flows: it may leave the picture.
     highest = max(max(each[_AT["cwnd"]], each[_AT["in_flight"]]) for each in samples)
     offered = [each[_AT["rwnd"]] for each in samples]
@@ -164,6 +166,10 @@ def _windows(axes: Any, samples: Sequence[Sequence[Any]], start: float) -> None:
         at_top = axes.get_xaxis_transform()
         handles += axes.plot(again, [0.96] * len(again), "v", color=_BLACK, markersize=5, transform=at_top)
         labels.append("sent again")
+    if began < samples[0][0]:
+        axes.axvspan(began - start, samples[0][0] - start, color=_GREY, alpha=_FAINT, linewidth=0)
+        handles.append(Patch(color=_GREY, alpha=_FAINT, linewidth=0))
+        labels.append("handshake")
     for state in (each for each in _STATE_COLOURS if each in states):
         handles.append(Patch(color=_STATE_COLOURS[state], alpha=_FAINT, linewidth=0))
         labels.append(state)

@@ -105,7 +105,10 @@ class Tracer:
             connection = place.open.pop(each.key, None)
             if connection is None:
                 connection = tcp_trace.Connection(place.host, *each.ports, at)
-            connection.sample(at, each.info)
+            if each.info:
+                connection.sample(at, each.info)
+            else:
+                connection.syn_acks_again = each.syn_acks_again
             still[each.key] = connection
         self._ended += place.open.values()
         place.open = still

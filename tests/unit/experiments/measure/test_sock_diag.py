@@ -55,6 +55,21 @@ def test_connections_that_are_known_are_asked_for_one_by_one_until_they_end(conn
         connections.pop(0)
 
 
+def test_a_handshake_is_found_and_stays_the_same_connection():
+    with socket.create_server(("127.0.0.1", 0)) as listener, SocketList(None) as sockets:
+        # The kernel waits for data, as it waits for an ACK that was lost.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 30)
+        with socket.create_connection(listener.getsockname()) as client:
+            here = (listener.getsockname()[1], client.getsockname()[1])
+            (waiting,) = (each for each in sockets.all() if each.ports == here)
+            assert waiting.info == b"" and waiting.syn_acks_again == 0
+            assert sockets.those([waiting.key]) == [waiting]
+            client.send(b"x")
+            with listener.accept()[0]:
+                (there,) = (each for each in sockets.all() if each.ports == here)
+                assert there.key == waiting.key and there.info
+
+
 def test_an_interface_without_a_queue_has_no_backlog():
     with Backlog("lo") as backlog:
         assert backlog.read() == 0

@@ -12,7 +12,7 @@ from fairq_ryu.experiments.report import report, tcp
 STORED = Path(__file__).parents[3] / "data/results/incast.json"
 FLOW = {
     "host": "h3", "port": 40_000, "peer_port": 5001, "bytes": 20_000, "began_ms": 1000.0, "ended_ms": 1300.0,
-    "rto_timeouts": 1, "retransmissions": 2,
+    "rto_timeouts": 1, "retransmissions": 2, "syn_acks_again": 0,
     "samples": [
         [1000.0, 0, 14_480, 65_536, 14_480, 900, 0, 0],
         [1010.0, 1, 14_480, 65_536, 12_000, 1200, 0, 0],
@@ -56,6 +56,17 @@ def test_a_flow_is_drawn_under_the_queue_and_its_law():
     assert max(trip.lines[0].get_ydata()) == 1.2
     # It offers more than is drawn.
     assert windows.get_ylim()[1] == pytest.approx(1.15 * 2 * 14.48)
+
+
+def test_a_handshake_that_took_long_is_in_the_picture():
+    late = {**FLOW, "began_ms": 0.0, "syn_acks_again": 1}
+    _queue, _law, windows, trip = tcp.drawn(TRACE, late).axes
+    assert trip.get_xlim() == (0.0, 1404.0)  # 8 % of 1300 ms after it, and nothing is before 0
+    texts = [text.get_text() for text in windows.get_legend().get_texts()]
+    assert texts[-3:] == ["handshake", "Disorder", "Loss"]
+    spans = [patch for patch in windows.patches if patch.get_facecolor()[:3] == (128 / 255,) * 3]
+    assert [(span.get_x(), span.get_width()) for span in spans] == [(0.0, 1000.0)]
+    assert tcp._caption(["droptail"], late).endswith("RTO timeouts: 1, SYN-ACKs sent again: 1")
 
 
 def test_without_a_law_the_picture_says_so():
