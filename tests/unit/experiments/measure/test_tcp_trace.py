@@ -68,6 +68,9 @@ def test_the_one_with_most_bytes_is_chosen_and_then_the_slowest_for_their_bytes(
     assert names(0) == []
     assert [each.host for each in tcp_trace.chosen([elephant, other], 2, 100, 10)] == ["elephant", "other"]
     assert tcp_trace.chosen([silent], 2, 100, 10) == []
+    # A mouse that waits for most of the trace is slow, and none of the long ones.
+    waits = connection(1, 9, 125_000, "waits")
+    assert [each.host for each in tcp_trace.chosen([*every, waits], 2, 100, 10)] == ["elephant", "waits"]
 
 
 def test_the_file_is_read_as_it_was_written(tmp_path):
