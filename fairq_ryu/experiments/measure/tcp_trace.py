@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import statistics
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,8 +39,8 @@ STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 _SHORT_S = 0.05
 """A flow of no bytes is as slow as this many seconds make it: no flow ends before some round trips."""
 _LONG_SHARE = 0.5
-"""A connection that is there for more than this part of the trace, and has more bytes than half of them, is a
-long one, and not slow.
+"""A connection that is there for more than this part of the trace is a long one, and not slow; but not if it
+has no more bytes than the link carries in `_SHORT_S`.
 """
 
 # Offsets in `struct tcp_info` of include/uapi/linux/tcp.h.
@@ -125,9 +124,9 @@ def chosen(
     most = max(with_data, key=lambda each: each.acked, default=None)
     first = [most] if most is not None and count > 1 else []
     rest = [each for each in with_data if each not in first]
-    usual = statistics.median(each.acked for each in with_data) if with_data else 0
+    little = _SHORT_S * rate_mbit * 1e6 / 8
     short = [
-        each for each in rest if each.ended_s - each.began_s <= _LONG_SHARE * seconds or each.acked <= usual
+        each for each in rest if each.ended_s - each.began_s <= _LONG_SHARE * seconds or each.acked <= little
     ]
     slowest = sorted(short or rest, key=lambda each: each.slowness(rate_mbit), reverse=True)
     return [*first, *slowest[: count - len(first)]]

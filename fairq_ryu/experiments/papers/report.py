@@ -95,12 +95,12 @@ def _number(value: float) -> str:
 
 def counted(judged: Sequence[Judged]) -> str:
     """A sentence on all verdicts."""
-    words = [each.verdict.word for each in judged if each.whole is not None]
+    words = [each.verdict.word for each in judged if each.verdict.run]
     missing = len(judged) - len(words)
     return (
         f"{len(words)} claims: {words.count(AGREES)} agree, {words.count(DIFFERS)} do not, of"
         f" {words.count(UNKNOWN)} these repetitions cannot tell."
-        + (f" {missing} more are of experiments that were not run." if missing else "")
+        + (f" {missing} more are of experiments or policies that were not run." if missing else "")
     )
 
 
@@ -108,7 +108,7 @@ def show(judged: Sequence[Judged], console: Console | None = None) -> None:
     """Print the claims of what was run: id, verdict, our value, and what is compared."""
     console = console or Console()
     for each in judged:
-        if each.whole is not None:
+        if each.verdict.run:
             line = f"{each.claim.id:<6} {each.verdict.word:<12} {ours(each.verdict):<24} {each.claim.ours}"
             console.out(line, highlight=False)
     console.out(counted(judged), highlight=False)
@@ -153,7 +153,7 @@ def _write(
 
 def markdown(judged: Sequence[Judged]) -> str:
     """The claims of what was run, with the commit, as a table for a document in Markdown."""
-    there = [each for each in judged if each.whole is not None]
+    there = [each for each in judged if each.verdict.run]
     lines = [_HEAD, ("---",) * len(_HEAD), *map(_line, there)]
     table = "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines

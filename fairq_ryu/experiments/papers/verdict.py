@@ -34,6 +34,8 @@ class Verdict(NamedTuple):
     high: float | None
     why: str
     """a sentence"""
+    run: bool = True
+    """False: what it is of was not run"""
 
 
 def judge(
@@ -43,19 +45,19 @@ def judge(
     for claims that compare two.
     """
     if whole is None:
-        return Verdict(UNKNOWN, None, None, None, "not run")
+        return Verdict(UNKNOWN, None, None, None, "not run", run=False)
     repetitions = _repetitions(whole)
     for name in claim.others:
         other = results.get(name)
         if other is None:
-            return Verdict(UNKNOWN, None, None, None, f"{name} was not run")
+            return Verdict(UNKNOWN, None, None, None, f"{name} was not run", run=False)
         for by_name, more in zip(repetitions, _repetitions(other), strict=False):
             by_name.update({f"{name}.{policy}": figures for policy, figures in more.items()})
     for policy in claim.policies:
         for by_name in repetitions:
             figures = by_name.get(policy)
             if figures is None:
-                return Verdict(UNKNOWN, None, None, None, f"{policy} was not run")
+                return Verdict(UNKNOWN, None, None, None, f"{policy} was not run", run=False)
             if figures["failed"]:
                 return Verdict(UNKNOWN, None, None, None, f"{policy} failed: {figures['failed']}")
             if figures["unsound"]:

@@ -165,7 +165,7 @@ def test_a_killed_series_continues_with_what_is_missing(bench, tmp_path):
 def test_single_experiments_add_up(bench, tmp_path, capsys):
     assert series.main(tmp_path, ids=["B"]) == 0
     assert {name for name, _policy, _seed in bench.made} == {"B"}
-    assert "2 more are of experiments that were not run." in capsys.readouterr().out
+    assert "2 more are of experiments or policies that were not run." in capsys.readouterr().out
     assert series.main(tmp_path, ids=["A"]) == 0 and len(bench.made) == 12
     assert "4 claims: " in capsys.readouterr().out
 

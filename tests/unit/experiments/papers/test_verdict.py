@@ -143,8 +143,12 @@ def _changed(change):
 
 
 def test_an_experiment_or_a_policy_that_was_not_run():
-    assert verdict.judge(expression.parse("a:x > 5"), None, {}).why == "not run"
-    assert judge("c:x > 5", (1.0, 2.0)).why == "c was not run"
+    for found, why in (
+        (verdict.judge(expression.parse("a:x > 5"), None, {}), "not run"),
+        (judge("c:x > 5", (1.0, 2.0)), "c was not run"),
+    ):
+        assert (found.why, found.run) == (why, False)
+    assert judge("a:x > 5", (1.0, 2.0)).run
 
 
 def test_a_claim_may_compare_two_experiments():
