@@ -44,6 +44,8 @@ class Connections(eventlet.GreenPool):
         sock = connection[1]
         with contextlib.suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+            # A reply of more than one write would wait for the client's delayed ACK, 40 ms.
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self.free() <= 0:
             self._close_oldest(sock)
         served = super().spawn(_serve, function, connection, *args, **kwargs)

@@ -79,6 +79,14 @@ def test_a_new_connection_takes_the_place_of_the_one_that_has_waited_longest(cli
     assert clients.closed() == [0, 2, 3]
 
 
+def test_no_part_of_a_reply_waits_for_an_ack(clients):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as own:
+            assert not own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            clients.pool.spawn(lambda _connection: None, ["192.0.2.1", own, ""])
+            assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_no_server_is_waited_for(clients):
     """The request of a connection that is closed may be far from its turn."""
     for _ in range(10 * MOST):
