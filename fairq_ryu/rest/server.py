@@ -12,7 +12,7 @@ from fairq_ryu.rest.connections import Connections
 from fairq_ryu.rest.reply import CLOSE, PROBLEM, SENDS
 from fairq_ryu.rest.schema.base import quoted
 from fairq_ryu.ryu_compat import web_server
-from fairq_ryu.ryu_compat.runtime import eventlet_wsgi, hub, ryu_wsgi
+from fairq_ryu.ryu_compat.runtime import eventlet, eventlet_wsgi, hub, ryu_wsgi
 
 LOG = logging.getLogger(__name__)
 
@@ -21,6 +21,9 @@ IDLE = 60.0
 # Maximum number of characters of an error, and of digits of a body's length.
 _MAX_ERROR = 200
 _MAX_DIGITS = 18
+# One request in each turn of the loop, so that those of many clients, or of one that sends faster than it is
+# answered, do not keep the controller from its work.
+_TURN = eventlet.semaphore.Semaphore(1)
 
 
 class Protocol(eventlet_wsgi.HttpProtocol):
@@ -35,8 +38,6 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         """Answer the next request."""
         self._sends(0)
         super().handle_one_request()
-        # A client that sends requests faster than they are answered must not block the controller.
-        hub.sleep(0)
 
     def _read_request_line(self) -> bytes:
         """The first line of the next request; empty if it cannot be parsed."""
@@ -46,6 +47,9 @@ class Protocol(eventlet_wsgi.HttpProtocol):
         if len(line) >= limit:
             self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG, f"the first line is longer than {limit:,} bytes")
             return b""
+        if line:
+            _TURN.acquire()
+            eventlet.hubs.get_hub().schedule_call_global(0, _TURN.release)
         return line
 
     def parse_request(self) -> bool:
