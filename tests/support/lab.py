@@ -19,6 +19,9 @@ from mininet_topos.patience import patient
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
 FAIRQ = str(BIN / "fairq")
+# When `mn` fails it ends all hosts of Mininet, all controllers and more, by their names, also those of tests
+# that run meanwhile. So it sees its own processes only.
+MN = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "mn")
 # Controllers of tests accept changes with this token, which every program started by a test gets.
 TOKEN = "0123456789abcdef-of-tests"
 ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
