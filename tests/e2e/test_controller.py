@@ -14,7 +14,7 @@ import urllib.request
 import pytest
 
 from fairq_ryu.experiments.free_ports import free_port
-from tests.support.lab import BIN, ROOT, TOKEN, Process, fairq, near_target, received, until
+from tests.support.lab import BIN, MN, ROOT, TOKEN, Process, fairq, near_target, received, until
 from tests.support.traffic import answers
 
 pytestmark = pytest.mark.root
@@ -205,8 +205,10 @@ def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path)
         # `mn` in the system's Python, as its users run it; on a terminal, as it wants one.
         main, terminal = pty.openpty()
         mn = subprocess.run(
-            f"mn --custom mininet_topos/incast.py --topo incast,4 --switch fairq "
-            f"--controller remote,port={port} --test pingall".split(),
+            [
+                *(*MN, "--custom", "mininet_topos/incast.py", "--topo", "incast,4", "--switch", "fairq"),
+                *("--controller", f"remote,port={port}", "--test", "pingall"),
+            ],
             stdin=terminal,
             capture_output=True,
             text=True,
