@@ -14,7 +14,7 @@ import urllib.request
 import pytest
 
 from fairq_ryu.experiments.free_ports import free_port
-from tests.support.lab import BIN, MN, ROOT, TOKEN, Process, fairq, near_target, received, until
+from tests.support.lab import BIN, TOKEN, Process, fairq, mn, near_target, received, until
 from tests.support.traffic import answers
 
 pytestmark = pytest.mark.root
@@ -204,22 +204,16 @@ def test_mn_with_the_custom_file_and_a_remote_controller(nothing_left, tmp_path)
         assert until(lambda: listens(port))
         # `mn` in the system's Python, as its users run it; on a terminal, as it wants one.
         main, terminal = pty.openpty()
-        mn = subprocess.run(
-            [
-                *(*MN, "--custom", "mininet_topos/incast.py", "--topo", "incast,4", "--switch", "fairq"),
-                *("--controller", f"remote,port={port}", "--test", "pingall"),
-            ],
+        done = mn(
+            *("--custom", "mininet_topos/incast.py", "--topo", "incast,4", "--switch", "fairq"),
+            *("--controller", f"remote,port={port}", "--test", "pingall"),
             stdin=terminal,
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=90,
-            cwd=ROOT,
             env={**os.environ, "FAIRQ": str(BIN / "fairq")},
         )
         os.close(main)
         os.close(terminal)
-        assert "0% dropped (20/20 received)" in mn.stdout + mn.stderr
+        assert "0% dropped (20/20 received)" in done.stdout + done.stderr
         assert "agent of bridge 0000000000000001: connected" in manager.text
     finally:
         manager.end()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mininet_topos.qdiscs import PortQdisc
-from tests.support.lab import MN, SINK, end, received, until
+from tests.support.lab import SINK, end, mn, received, until
 from tests.support.traces import processes, traces
 
 pytestmark = pytest.mark.root
@@ -308,11 +308,10 @@ def test_mn_takes_the_file_by_its_path(clean, tmp_path):
     script = tmp_path / "fairq"
     script.write_text('#!/bin/sh\necho "fairq agent: bridge s1 ready"\nexec sleep 1000\n')
     script.chmod(0o755)
-    done = subprocess.run(
-        [*MN, "--custom", "mininet_topos/incast.py", "--topo", "incast,3,rate=60", "--switch", "fairq",
-         "--controller", "remote,port=6999", "--test", "none"],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
-        env={**os.environ, "FAIRQ": str(script)},
+    done = mn(
+        "--custom", "mininet_topos/incast.py", "--topo", "incast,3,rate=60", "--switch", "fairq",
+        "--controller", "remote,port=6999", "--test", "none",
+        timeout=60, env={**os.environ, "FAIRQ": str(script)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "h1 h2 h3 r" in done.stdout + done.stderr

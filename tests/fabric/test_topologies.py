@@ -14,7 +14,7 @@ import pytest
 
 from fairq_ryu.errors import UserError
 from fairq_ryu.experiments import runner
-from tests.support.lab import MN, agent_status, output, until
+from tests.support.lab import agent_status, mn, output, until
 from tests.support.traces import traces
 
 pytestmark = pytest.mark.root
@@ -221,10 +221,9 @@ def test_a_single_switch_waits_for_its_agent_without_batch(clean, agents):
 )
 def test_mn_takes_the_file_by_its_path(clean, agents, file, topology, hosts, test):
     agents(READY)
-    done = subprocess.run(
-        [*MN, "--custom", f"mininet_topos/{file}", "--topo", topology, "--switch", "fairq",
-         "--controller", "none", "--test", test],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    done = mn(
+        "--custom", f"mininet_topos/{file}", "--topo", topology, "--switch", "fairq",
+        "--controller", "none", "--test", test, timeout=100,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     printed = done.stdout + done.stderr

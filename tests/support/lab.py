@@ -19,9 +19,6 @@ from mininet_topos.patience import patient
 ROOT = Path(__file__).resolve().parent.parent.parent
 BIN = Path(sys.executable).parent
 FAIRQ = str(BIN / "fairq")
-# When `mn` fails it ends all hosts of Mininet, all controllers and more, by their names, also those of tests
-# that run meanwhile. So it sees its own processes only.
-MN = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "mn")
 # Controllers of tests accept changes with this token, which every program started by a test gets.
 TOKEN = "0123456789abcdef-of-tests"
 ENVIRONMENT = {**os.environ, "FAIRQ_TOKEN": TOKEN}
@@ -40,6 +37,14 @@ def fairq(*arguments, timeout=60, **options):
     return subprocess.run(
         [FAIRQ, *arguments], capture_output=True, text=True, check=False, timeout=patient(timeout), **options
     )
+
+
+def mn(*arguments, **options):
+    """`mn` in the project's directory, to its end. When it fails it ends all hosts of Mininet, controllers and
+    more, by their names, also those of tests that run meanwhile: so it sees its own processes only.
+    """
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "mn", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, **options)
 
 
 def until(condition, seconds=30.0, step=0.05):
