@@ -40,7 +40,7 @@ def fairq(*arguments, timeout=60, **options):
 
 
 def mn(*arguments, **options):
-    """`mn` in the project's directory, to its end. When it fails it ends all hosts of Mininet, controllers and
+    """`mn` in the project's directory, to its end. When it fails it ends hosts of Mininet, controllers and
     more, by their names, also those of tests that run meanwhile: so it sees its own processes only.
     """
     command = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "mn", *arguments]
