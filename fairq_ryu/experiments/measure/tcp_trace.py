@@ -13,7 +13,7 @@ The file is JSON, compressed by gzip. Times are in ms since the trace began:
     flows         those that were kept, the one with most bytes first, then the slowest:
       host, port, peer_port   of the sender's end
       bytes         acknowledged
-      began_ms, ended_ms   first and last time it was there; its handshake lasts until its first sample
+      began_ms, ended_ms   when it was seen first and last; until its first sample it is in its handshake
       syn_acks_again       how often its SYN-ACK was repeated
       rto_timeouts  null before Linux 6.7
       retransmissions

@@ -35,7 +35,7 @@ class Verdict(NamedTuple):
     why: str
     """a sentence"""
     run: bool = True
-    """False: what it is of was not run"""
+    """False: the experiment of the claim, or one of its policies, was not run"""
 
 
 def judge(

@@ -1,9 +1,8 @@
-"""Which connections of the web server are closed when there are too many, or too much is not read."""
+"""How the web server sends, and which connections it closes: there are too many, or too much is not read."""
 
 from __future__ import annotations
 
 import gc
-import itertools
 import socket
 import weakref
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from typing import Any
 import eventlet
 import pytest
 
-from fairq_ryu.rest import server
 from fairq_ryu.rest.connections import Connections
 
 MOST, UNREAD = 4, 1000
@@ -90,37 +88,6 @@ def test_no_part_of_a_reply_waits_for_an_ack(clients):
         assert not own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         clients.pool.spawn(lambda _connection: None, ["192.0.2.1", own, ""])
         assert own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-def test_each_request_has_a_turn_of_the_loop_for_itself():
-    turn, turns_of_requests = itertools.count(), []
-    now = [0]
-
-    def count() -> None:
-        while True:
-            now[0] = next(turn)
-            eventlet.sleep(0)
-
-    def answer(_environ: Any, start: Any) -> list[bytes]:
-        turns_of_requests.append(now[0])
-        start("200 OK", [("Content-Length", "2")])
-        return [b"ok"]
-
-    listening = eventlet.listen(("127.0.0.1", 0))
-    greenlets = [eventlet.spawn(server.serve, listening, answer), eventlet.spawn(count)]
-    try:
-        made = [eventlet.connect(listening.getsockname()) for _ in range(3)]
-        for each in made:
-            each.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
-        for each in made:
-            replies = b""
-            while replies.count(b"\r\n\r\nok") < 2:
-                replies += each.recv(1 << 16)
-            each.close()
-    finally:
-        for greenlet in greenlets:
-            greenlet.kill()
-    assert len(turns_of_requests) == len(set(turns_of_requests)) == 6
 
 
 def test_no_server_is_waited_for(clients):

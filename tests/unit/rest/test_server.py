@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import resource
@@ -18,9 +19,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import eventlet
 import pytest
 
-from fairq_ryu.rest import cached_reply
+from fairq_ryu.rest import cached_reply, server
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.connections import CONNECTIONS
 from fairq_ryu.rest.schema.state import EventRow, Live
@@ -214,6 +216,37 @@ def test_trailers_are_no_second_request(address):
 
 
 # Shared answers
+
+
+def test_each_request_has_a_turn_of_the_loop_for_itself():
+    turn, turns_of_requests = itertools.count(), []
+    now = [0]
+
+    def count() -> None:
+        while True:
+            now[0] = next(turn)
+            eventlet.sleep(0)
+
+    def answer(_environ: Any, start: Any) -> list[bytes]:
+        turns_of_requests.append(now[0])
+        start("200 OK", [("Content-Length", "2")])
+        return [b"ok"]
+
+    listening = eventlet.listen(("127.0.0.1", 0))
+    greenlets = [eventlet.spawn(server.serve, listening, answer), eventlet.spawn(count)]
+    try:
+        made = [eventlet.connect(listening.getsockname()) for _ in range(3)]
+        for each in made:
+            each.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
+        for each in made:
+            replies = b""
+            while replies.count(b"\r\n\r\nok") < 2:
+                replies += each.recv(1 << 16)
+            each.close()
+    finally:
+        for greenlet in greenlets:
+            greenlet.kill()
+    assert len(turns_of_requests) == len(set(turns_of_requests)) == 6
 
 
 def test_an_answer_is_made_once_for_simultaneous_requests():
