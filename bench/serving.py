@@ -145,6 +145,9 @@ def _buckets(url: str) -> dict[float, float]:
 
 
 if __name__ == "__main__":
-    from bench.rest import load
+    if sys.argv[1:]:  # as `_start_loader` starts it
+        from bench.rest import load
 
-    print(load(sys.argv[1], float(SECONDS), RATE))
+        print(load(sys.argv[1], float(SECONDS), RATE))
+    else:
+        main()

@@ -26,16 +26,17 @@ class Lengths:
     flood: float
 
 
-SHORT, LONG = Lengths(1.0, 2.0), Lengths(3.0, 10.0)
+# The short one has no rate to compare with: nothing asks for it.
+SHORT, LONG = Lengths(0.0, 2.0), Lengths(3.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """``kept``: the rate of the elephants during the flood, divided by that without it; where the flood takes
-    a part of their port, the rate of all connections, divided by what is left of it. ``sent``: frames or
-    connections of the flood a second. The slowest answers, seconds. ``memory``: what controller and agent
-    have grown by, MB. ``bounds``: quantities and their bounds. ``windows``: the part of the looks at which
-    all elephants had lowered windows.
+    """``kept``: the rate of the elephants during the flood, divided by that without it (0: there was none);
+    where the flood takes a part of their port, the rate of all connections, divided by what is left of it.
+    ``sent``: frames or connections of the flood a second. The slowest answers, seconds. ``memory``: what
+    controller and agent have grown by, MB. ``bounds``: quantities and their bounds. ``windows``: the part of
+    the looks at which all elephants had lowered windows.
     """
 
     kept: float
@@ -124,11 +125,14 @@ def _counted(flood: Flood, load: Load) -> Callable[[], int]:
 
 def _kept(flood: Flood, sent: float, before: float, during: float, after: float) -> float:
     left = 1 - sent * SIZE * 8e-6 / RATE if flood.to_receiver else 1.0
-    return during / ((before + after) / 2 * left)
+    without = (before + after) / 2 * left
+    return during / without if without else 0.0
 
 
 def _rate(count: Callable[[], int], seconds: float) -> float:
     """Bytes a second."""
+    if not seconds:
+        return 0.0
     began, first = time.monotonic(), count()
     time.sleep(seconds)
     return (count() - first) / (time.monotonic() - began)
