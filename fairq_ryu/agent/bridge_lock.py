@@ -31,10 +31,10 @@ class BridgeLock:
             raise UserError(
                 f"cannot write to {directory}: {error.strerror}", "run as root, or set FAIRQ_RUNDIR"
             ) from None
-        self._file.seek(0)
-        self._file.truncate()
-        self._file.write(f"process {os.getpid()} ({' '.join(sys.argv)})\n")
-        self._file.flush()
+        # What others read is worth no agent: the disk may be full. Not buffered, or closing would try again.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file.fileno(), 0)
+            os.write(self._file.fileno(), f"process {os.getpid()} ({' '.join(sys.argv)})\n".encode())
 
     def release(self) -> None:
         """Release the lock and remove its file."""

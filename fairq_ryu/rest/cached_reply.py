@@ -29,17 +29,24 @@ class CachedReply:
 
     def get(self) -> bytes:
         """The reply. Raises what ``make`` raises."""
+        while self._clock() >= self._until and self._making is not None:
+            body = self._making.wait()
+            if body is not None:
+                return bytes(body)
+            # Who was making it has ended: one of those that wait makes it.
         if self._clock() < self._until:
             return self._body
-        if self._making is not None:
-            return bytes(self._making.wait())
         self._making = making = event.Event()
         started = self._clock()
         try:
             body = self._make()
-        except BaseException as error:
+        except Exception as error:
             self._making = None
             making.send_exception(error)
+            raise
+        except BaseException:  # its connection was closed, which concerns nobody else
+            self._making = None
+            making.send(None)
             raise
         now = self._clock()
         # A reply that takes long is made less often: at most a tenth of the time is spent on it, as

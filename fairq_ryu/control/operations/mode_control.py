@@ -69,7 +69,7 @@ class ModeControl:
 
     def __post_init__(self) -> None:
         """Find ports by what requests call them."""
-        self.named = NamedPorts(self.fabric, self.windows)
+        self.named = NamedPorts(self.fabric, self.windows, self.requests.shared)
         self._storing: Any = _NOTHING
         self.requests.follow(_DISABLES.kind, self._requested)
 

@@ -4,6 +4,7 @@ interface or its number.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from fairq_ryu.control.paths.fabric_controller import FabricController
@@ -11,6 +12,8 @@ from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.model import PortKey, dpid_text, short_dpid
 
+# A port with its bridge, as `PortKey` writes it.
+_NUMBERS = re.compile("[0-9a-f]{1,16}:[0-9]+")
 # Names that an error lists.
 _MOST_NAMES = 8
 
@@ -21,10 +24,11 @@ class NotHere(UserError):
 
 @dataclass(eq=False)
 class NamedPorts:
-    """The bridges and ports of one controller."""
+    """The bridges and ports of one controller. ``shared``: others have bridges, too."""
 
     fabric: FabricController
     windows: WindowController
+    shared: bool = False
 
     def ports(self) -> list[PortKey]:
         """All ports that are known, in order."""
@@ -50,7 +54,14 @@ class NamedPorts:
         raise NotHere(f"there is no bridge {text!r} here", _known("bridge", names))
 
     def port(self, text: str, dpid: int | None) -> PortKey:
-        """A port of a bridge (None: of any). Raises :class:`UserError` if there is none, or more than one."""
+        """A port of a bridge (None: of any). Raises :class:`UserError` if there is none, or more than one, or
+        if another controller may have one as well.
+        """
+        if dpid is None and self.shared and not _NUMBERS.fullmatch(text):
+            raise UserError(
+                f"several controllers share the fabric, and more than one may have a port {text!r}",
+                "name the bridge as well",
+            )
         ports = [key for key in self.ports() if dpid in (None, key.dpid)]
         found = [key for key in ports if text and text == self.name(key)]
         if not found:

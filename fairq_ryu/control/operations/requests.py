@@ -49,6 +49,7 @@ class Requests:
     def __init__(self, elsewhere: Store | None = None) -> None:
         self._elsewhere = elsewhere
         self._values: dict[str, dict[str, Any]] = {}  # by kind and name
+        self._found: dict[tuple[str, str], str] = {}  # as the database has them, which people may have written
         self._handlers: dict[str, Callable[[set[str]], None]] = {}
 
     @property
@@ -88,7 +89,8 @@ class Requests:
                 self._keep(before)  # whoever asks again is not told that nothing has to change
                 raise
             return True
-        stored = self._elsewhere(_texts(changes), _texts(expected or {}))
+        there = {key: self._there(key, value) for key, value in (expected or {}).items()}
+        stored = self._elsewhere(_texts(changes), there)
         if stored is None:
             raise Unstored(
                 "the database of the controllers does not answer, or another controller has changed the same "
@@ -100,6 +102,11 @@ class Requests:
         """These are in the database from now on: carry them out. What a handler raises is logged: whatever
         stands there, the others are carried out.
         """
+        for key, text in changes.items():
+            if text is None:
+                self._found.pop(key, None)
+            else:
+                self._found[key] = text
         for kind, names in self._keep(changes).items():
             handler = self._handlers.get(kind)
             if handler is None:
@@ -108,6 +115,12 @@ class Requests:
                 handler(names)
             except Exception:
                 LOG.exception("requests of kind %s cannot be carried out: %s", kind, ", ".join(sorted(names)))
+
+    def _there(self, key: Key, value: Any) -> str | None:
+        """The text of a value that is expected. One that is there may be written in another way, or be none
+        that can be read.
+        """
+        return self._found.get(key) if self.get(*key) == value else _text(value)
 
     def _keep(self, changes: Texts) -> dict[str, set[str]]:
         """The names of those that are changed by this, by kind."""

@@ -46,7 +46,7 @@ has no more bytes than the link carries in `_SHORT_S`.
 # Offsets in `struct tcp_info` of include/uapi/linux/tcp.h.
 _CA_STATE, _BACKOFF = 1, 4
 _MSS, _UNACKED, _SACKED, _LOST, _RETRANS, _RTT, _CWND = 16, 24, 28, 32, 36, 68, 80
-_TOTAL_RETRANS, _BYTES_ACKED, _SND_WND, _TOTAL_RTO = 100, 120, 228, 240
+_TOTAL_RETRANS, _BYTES_ACKED, _BYTES_SENT, _SND_WND, _TOTAL_RTO = 100, 120, 200, 228, 240
 _ONE = struct.Struct("=dBBIIIII")
 
 
@@ -80,8 +80,10 @@ class Connection:
         if len(info) >= _TOTAL_RTO + 2:
             (self.timeouts,) = struct.unpack_from("=H", info, _TOTAL_RTO)
         self.acked = max(self.acked, acked)
-        # What the kernel counts as in flight (tcp_packets_in_flight).
-        in_flight = max(0, unacked - sacked - lost + retrans) * mss
+        sent, again = struct.unpack_from("=QQ", info, _BYTES_SENT)
+        # The kernel counts packets (tcp_packets_in_flight), which may be small ones: no more than was sent.
+        packets = max(0, unacked - sacked - lost + retrans)
+        in_flight = min(packets * mss, max(0, sent - again - acked))
         values = (info[_CA_STATE], info[_BACKOFF], cwnd * mss, rwnd, in_flight, rtt, self.retransmissions)
         packed = _ONE.pack(at_s, *values)
         if packed[8:] != self._last:

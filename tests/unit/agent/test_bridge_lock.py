@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,16 @@ def test_the_lock_of_a_file_that_was_removed_is_none(tmp_path: Path, monkeypatch
         BridgeLock("s1")
     second.release()
     BridgeLock("s1").release()
+
+
+def test_a_full_disk_keeps_no_agent_from_its_bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRQ_RUNDIR", str(tmp_path))
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    lock = BridgeLock("s1")
+    with pytest.raises(UserError, match="has an agent already: another process"):
+        BridgeLock("s1")
+    lock.release()

@@ -26,6 +26,7 @@ from fairq_ryu.rest import cached_reply, server
 from fairq_ryu.rest.cached_reply import CachedReply
 from fairq_ryu.rest.connections import CONNECTIONS
 from fairq_ryu.rest.schema.state import EventRow, Live
+from fairq_ryu.ryu_compat.runtime import hub
 from tests.support.restsite import TOKEN
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -298,6 +299,24 @@ def test_an_answer_that_failed_is_made_again():
     with pytest.raises(ValueError, match="no"):
         answer.get()
     assert answer.get() == b"yes"
+
+
+def test_a_reply_whose_maker_is_killed_is_made_by_one_that_waits() -> None:
+    """The oldest connection is closed when there are too many: that concerns nobody else."""
+    made: list[int] = []
+
+    def make() -> bytes:
+        made.append(1)
+        hub.sleep(30 if len(made) == 1 else 0)
+        return b"yes"
+
+    answer, found = CachedReply(make), []
+    first = hub.spawn(answer.get)
+    others = [hub.spawn(lambda: found.append(answer.get())) for _ in range(3)]
+    hub.sleep(0)
+    first.kill()
+    hub.joinall(others)
+    assert found == [b"yes"] * 3 and len(made) == 2
 
 
 # Streams

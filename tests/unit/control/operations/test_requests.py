@@ -89,3 +89,19 @@ def test_whatever_stands_in_the_database_the_rest_is_carried_out(caplog):
         requests.found({("unknown", "x"): "1"})
     assert seen == [(["blue"], {"blue": 1})]
     assert "requests of kind policy cannot be carried out" in caplog.text
+
+
+def test_what_people_have_written_into_the_database_is_replaced_as_it_stands_there():
+    """Spaces, an order of their own, or no JSON at all: who replaces what is there means that."""
+    elsewhere = Elsewhere()
+    requests = Requests(elsewhere)
+    for text, value in (('{"b":1,"a":2}', {"a": 2, "b": 1}), ("{not json", None)):
+        requests.found({RED: text})
+        assert requests.get(*RED) == value
+        requests.store({RED: 3}, {RED: value})
+        assert elsewhere.asked.pop() == ({RED: "3"}, {RED: text})
+    requests.store({RED: 3}, {RED: 4})
+    assert elsewhere.asked.pop() == ({RED: "3"}, {RED: "4"})
+    requests.found({RED: None})
+    requests.store({RED: 3}, {RED: None})
+    assert elsewhere.asked.pop() == ({RED: "3"}, {RED: None})

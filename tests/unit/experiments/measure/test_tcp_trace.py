@@ -6,7 +6,7 @@ from fairq_ryu.experiments.measure import tcp_trace
 from fairq_ryu.experiments.measure.tcp_trace import COLUMNS, Connection
 
 
-def info(state=0, cwnd=10, unacked=0, sacked=0, lost=0, retrans=0, acked=0, timeouts=0, sent_again=0):
+def info(state=0, cwnd=10, unacked=0, sacked=0, lost=0, retrans=0, acked=0, timeouts=0, sent_again=0, sent=0):
     raw = bytearray(248)
     raw[1] = state
     struct.pack_into("=I", raw, 16, 1000)
@@ -15,6 +15,7 @@ def info(state=0, cwnd=10, unacked=0, sacked=0, lost=0, retrans=0, acked=0, time
     struct.pack_into("=I", raw, 80, cwnd)
     struct.pack_into("=I", raw, 100, sent_again)
     struct.pack_into("=Q", raw, 120, acked)
+    struct.pack_into("=QQ", raw, 200, sent + sent_again * 1000, sent_again * 1000)
     struct.pack_into("=I", raw, 228, 64_000)
     struct.pack_into("=H", raw, 240, timeouts)
     return bytes(raw)
@@ -29,7 +30,10 @@ def connection(began, ended, acked, host="h1"):
 
 def test_a_sample_has_windows_in_bytes_and_what_is_in_flight():
     one = Connection("h1", 1, 2, 0.5)
-    one.sample(0.5, info(state=3, unacked=9, sacked=2, lost=4, retrans=1, sent_again=5, timeouts=2, acked=7))
+    one.sample(
+        0.5,
+        info(state=3, unacked=9, sacked=2, lost=4, retrans=1, sent_again=5, timeouts=2, acked=7, sent=9007),
+    )
     found = one.described()
     assert dict(zip(COLUMNS, found["samples"][0], strict=True)) == {
         "ms": 500.0, "state": 3, "cwnd": 10_000, "rwnd": 64_000, "in_flight": 4000, "srtt_us": 2500,
@@ -40,6 +44,13 @@ def test_a_sample_has_windows_in_bytes_and_what_is_in_flight():
     old = Connection("h1", 1, 2, 0.0)
     old.sample(0.0, info()[:232])
     assert old.described()["rto_timeouts"] is None
+
+
+def test_small_segments_are_not_counted_as_full_ones():
+    one = Connection("h1", 1, 2, 0.0)
+    one.sample(0.0, info(unacked=2, acked=5000, sent=6000, sent_again=3))
+    (sample,) = one.described()["samples"]
+    assert dict(zip(COLUMNS, sample, strict=True))["in_flight"] == 1000
 
 
 def test_samples_that_do_not_differ_are_left_out_and_the_end_is_known():
