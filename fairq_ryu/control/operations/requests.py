@@ -49,7 +49,8 @@ class Requests:
     def __init__(self, elsewhere: Store | None = None) -> None:
         self._elsewhere = elsewhere
         self._values: dict[str, dict[str, Any]] = {}  # by kind and name
-        self._found: dict[tuple[str, str], str] = {}  # as the database has them, which people may have written
+        self._found: dict[tuple[str, str], str] = {}
+        """as the database has them: people may have written them"""
         self._handlers: dict[str, Callable[[set[str]], None]] = {}
 
     @property
