@@ -111,22 +111,24 @@ def report(found: Found, seconds: float) -> tuple[str, list[str]]:
     wrong = list(found.wrong)
     lines = ["| what | first quarter | last quarter | an hour | holds |", "|---|---|---|---|---|"]
 
-    def row(what: str, of: judge.Change, holds: bool) -> None:
-        lines.append(
-            f"| {what} | {of.first:,.2f} | {of.last:,.2f} | {of.slope:+,.2f} | {'yes' if holds else 'NO'} |"
-        )
-        if not holds:
+    def row(what: str, of: judge.Change, holds: bool | None) -> None:
+        verdict = {True: "yes", False: "NO", None: "cannot tell"}[holds]
+        lines.append(f"| {what} | {of.first:,.2f} | {of.last:,.2f} | {of.slope:+,.2f} | {verdict} |")
+        if holds is False:
             wrong.append(what)
 
     for name in _PROGRAMS:
         memory = judge.change(judge.judged(found.memory[name], seconds))
         row(f"memory of the {name}, MB", memory, judge.is_flat(memory))
-    difference = judge.change(judge.judged(found.difference, seconds))
-    row("active flows, agent's count without recount", difference, not judge.has_drifted(difference))
+    difference = judge.judged(found.difference, seconds)
+    drifted = judge.has_drifted(drift := judge.drift(difference))
+    what = "active flows, agent's count without recount"
+    row(what, judge.change(difference), None if drifted is None else not drifted)
     for name in _PROGRAMS:
         log = judge.judged(found.log[name], seconds)
         grown = log[-1].value - log[0].value
         row(f"log of the {name}, bytes", judge.change(log), grown <= judge.log_bound(seconds))
+    lines.append(f"drift of active flows: {drift.mean:+.2f} [{drift.low:+.2f}, {drift.high:+.2f}]")
     lines.append(f"{seconds / 60:g} minutes, {found.sessions} sessions, {found.connections:,} connections")
     return "\n".join(lines), wrong
 

@@ -6,14 +6,17 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairq_ryu.experiments.measure import intervals
+from fairq_ryu.experiments.measure.intervals import Interval
+
 WARM_UP = 0.2
 """The part of the time that is not judged: caches fill, and what is used for the first time is loaded."""
 GROWTH, MORE = 0.02, 1.0
 """Memory is flat if the median of its last quarter is at most so much above that of the first: this part, and
 MB."""
 DRIFT = 0.5
-"""The agent's count of active flows has not drifted if its difference from the recount changes by less, in
-the same way."""
+"""The agent's count of active flows has not drifted if the mean of its difference from the recount changes by
+less from the first half to the last. On a slow machine the difference is noisy: the 95 % interval decides."""
 LOG_BYTES = 16_384
 """A log may grow by so much in an hour, and by a quarter of it in any case."""
 
@@ -57,9 +60,18 @@ def is_flat(memory: Change) -> bool:
     return memory.last <= memory.first * (1 + GROWTH) + MORE
 
 
-def has_drifted(difference: Change) -> bool:
-    """Of the agent's count of active flows and the recount."""
-    return abs(difference.last - difference.first) >= DRIFT
+def drift(difference: Sequence[Sample]) -> Interval:
+    """By how much the difference of the agent's count and the recount has changed."""
+    middle = len(difference) // 2
+    values = [each.value for each in difference]
+    return intervals.of_difference(values[:middle], values[middle:])
+
+
+def has_drifted(change: Interval) -> bool | None:
+    """Whether this is a drift; None: these samples cannot tell."""
+    if change.low > -DRIFT and change.high < DRIFT:
+        return False
+    return True if change.low >= DRIFT or change.high <= -DRIFT else None
 
 
 def log_bound(seconds: float) -> float:

@@ -90,7 +90,7 @@ class Requests:
                 self._keep(before)  # whoever asks again is not told that nothing has to change
                 raise
             return True
-        there = {key: self._there(key, value) for key, value in (expected or {}).items()}
+        there: Texts = {key: self._there(key, value) for key, value in (expected or {}).items()}
         stored = self._elsewhere(_texts(changes), there)
         if stored is None:
             raise Unstored(

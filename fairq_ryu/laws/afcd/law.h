@@ -9,8 +9,8 @@
  *            of a flow below the fair share
  *   ours     CoDel with one target, whose drops fall on flows that have sent at least as much as most in the last
  *            seconds, and the drops of AFQ's `ours`. The paper's law cannot hold a flow that does not respond:
- *            CoDel's drops grow by the square root of their number. And the higher target of a flow with less than its
- *            share lets the queue grow.
+ *            CoDel's drops grow by the square root of their number, and each packet of a flow with less than its
+ *            share ends the dropping state. And the higher target of such a flow lets the queue grow.
  *
  * The paper's pseudo-code (section III-D), and which function is which line; all here where no file is named:
  *

@@ -34,9 +34,17 @@ def test_one_peak_is_no_growth():
     assert judge.is_flat(judge.change(samples))
 
 
-def test_a_difference_may_be_there_but_not_change():
-    assert not judge.has_drifted(Change(3, 3, 0))
-    assert judge.has_drifted(Change(3, 3 + judge.DRIFT, 0)) and judge.has_drifted(Change(0, -judge.DRIFT, 0))
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_difference_may_be_there_but_not_change(sign):
+    def drifted(change, noise):
+        values = [3.0 + sign * change * (at >= 20) + noise * (-1) ** at for at in range(40)]
+        return judge.has_drifted(judge.drift([Sample(float(at), each) for at, each in enumerate(values)]))
+
+    assert drifted(0.0, 0.0) is False and drifted(judge.DRIFT * 0.9, 0.0) is False
+    assert drifted(judge.DRIFT, 0.0) is True
+    # In noise it takes more to tell, and much noise tells nothing.
+    assert (drifted(0.0, 0.5), drifted(2 * judge.DRIFT, 0.5)) == (False, True)
+    assert (drifted(0.0, 5.0), drifted(judge.DRIFT, 5.0)) == (None, None)
 
 
 def test_a_short_soak_has_a_part_of_the_log():
