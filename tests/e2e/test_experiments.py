@@ -203,7 +203,7 @@ def test_flows_of_published_sizes_start_when_they_are_due_and_are_traced(tmp_pat
         "load=0.5",
         "warmup_s=0.5",
         "measured_s=2",
-        "trace_flows=3",
+        "trace_flows=1",
         "floor=no",
     ]
     chosen = scenario.load("web-search", dict(each.split("=") for each in settings))
@@ -226,10 +226,9 @@ def test_flows_of_published_sizes_start_when_they_are_due_and_are_traced(tmp_pat
         assert lines[0] == ",".join(RECORD)
         assert [int(line.split(",")[2]) for line in lines[1:]] == [flow.size for flow in due]
         trace = tcp_trace.load(logs / tcp_trace.FILE_NAME)
-        assert len(trace["flows"]) == 3 and trace["queue"]
+        assert len(trace["flows"]) == 1 and trace["queue"]
         assert all(flow["samples"] and flow["bytes"] > 0 for flow in trace["flows"])
-        for number in (1, 2, 3):
-            assert (tmp_path / "tcp" / f"{found['policy']}-{number}.png").exists()
+        assert (tmp_path / "tcp" / f"{found['policy']}-1.png").exists()
     assert (tmp_path / "slowdown_p99.png").exists()
     kinds = [
         {rule[1] for rule in tcp_trace.load(tmp_path / "logs" / name / tcp_trace.FILE_NAME)["law"]}
