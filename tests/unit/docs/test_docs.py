@@ -19,9 +19,11 @@ from fairq_ryu.agent import controller_connection
 from fairq_ryu.agent.layout import CONSTANTS
 from fairq_ryu.agent.programs import flow_sweep, program
 from fairq_ryu.cli import main
+from fairq_ryu.cli.commands import options, run
 from fairq_ryu.config import loader
-from fairq_ryu.experiments import baselines, scenario
+from fairq_ryu.experiments import baselines, runner, scenario, variants
 from fairq_ryu.experiments.measure import machine
+from fairq_ryu.experiments.papers import plan
 from fairq_ryu.experiments.report import result
 from fairq_ryu.experiments.workloads.common.rows import Row, Shown
 from fairq_ryu.experiments.workloads.registry import WORKLOADS
@@ -80,6 +82,27 @@ def test_runs_in_the_pages_have_a_directory_for_the_result() -> None:
     lines = [line for text in TEXTS.values() for line in shell_lines(text)]
     runs = [line for line in lines if "/fairq run " in line and "--list" not in line]
     assert runs and [line for line in runs if "--out" not in line] == []
+
+
+def test_runs_in_the_pages_have_scenarios_settings_and_policies_that_exist() -> None:
+    """So what stands beside a figure says of what it is."""
+    runs = 0
+    # The examples of writing-a-policy.md and writing-a-law.md are tested as packages of their own.
+    texts = [text for page, text in TEXTS.items() if not page.name.startswith("writing-")]
+    for line in (line for text in texts for line in shell_lines(text)):
+        if (found := re.search(r"fairq ((?:run|sweep) [^|&;>#]*)", line)) is None:
+            continue
+        typed = re.sub(r"\$\w+", "1", found[1])  # a variable of the shell is a number
+        args = main.command_line().parse_args(shlex.split(typed))
+        if args.scenario is None or args.scenario.endswith(".toml"):
+            continue  # a file of the page's own, and `--list`
+        runs += 1
+        if args.scenario == run.PAPERS:
+            assert {each.id for each in plan.chosen(plan.load(), list(filter(None, args.only.split(","))))}
+            continue
+        scenario.load(args.scenario, options.overrides(args))
+        runner.known_variants(variants.split(args.policy), None)
+    assert runs > 50
 
 
 def test_make_targets_in_the_pages_exist() -> None:
