@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairq_ryu.errors import UserError
 
 DEFAULT_PORT = 6653
-_TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::(\d+))?$")
+_TARGET = re.compile(r"^(tcp|ssl):(?:\[([0-9A-Fa-f:.]+)\]|([^:\[\]]+))(?::([0-9]{1,5}))?$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,7 +160,8 @@ class FairQSwitch(ShieldedShell, OVSSwitch):
              f"external_ids:fairq-bridge={self.name}",
              "--", "set", "Port", intf.name, "qos=@noop"]
         )  # fmt: skip
-        intf.shape(intf.params["rate"], intf.params["buffer"], intf.params.get("qdisc"))
+        own = intf.params
+        intf.shape(own["rate"], own["buffer"], own.get("qdisc"), own.get("overhead", 0))
 
     def attach(self, intf: Any) -> None:
         """Add a port while the bridge runs, as Mininet does."""

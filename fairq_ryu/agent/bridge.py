@@ -226,7 +226,11 @@ class AgentBridge:
             path.unlink()  # we hold the lock: a socket that exists is a dead agent's
         listening = socket.socket(socket.AF_UNIX)
         listening.setblocking(False)
-        listening.bind(str(path))
+        try:
+            listening.bind(str(path))
+        except OSError as error:
+            listening.close()
+            raise UserError(f"cannot make {path}: {error}", "set FAIRQ_RUNDIR to another directory") from None
         os.chmod(path, 0o600)
         listening.listen(_MOST_ASKING)
         return listening

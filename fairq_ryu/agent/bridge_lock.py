@@ -34,7 +34,10 @@ class BridgeLock:
         # What others read is worth no agent: the disk may be full. Not buffered, or closing would try again.
         with contextlib.suppress(OSError):
             os.ftruncate(self._file.fileno(), 0)
-            os.write(self._file.fileno(), f"process {os.getpid()} ({' '.join(sys.argv)})\n".encode())
+            os.write(
+                self._file.fileno(),
+                f"process {os.getpid()} ({' '.join(sys.argv)})\n".encode(errors="replace"),
+            )
 
     def release(self) -> None:
         """Release the lock and remove its file."""

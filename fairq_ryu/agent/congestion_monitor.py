@@ -11,10 +11,12 @@ Bounded: one entry for each port; at most one notice for each port in a gap; a l
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.agent.programs.bridge import BridgePrograms
 from fairq_ryu.channel import congestion, dropped_packet
 from fairq_ryu.channel.dropped_packet import DroppedPacket
@@ -22,6 +24,8 @@ from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.refusal import OpenFlowError
 from fairq_ryu.model import Congestion, Thresholds
 from fairq_ryu.packet.parse import can_be_lost
+
+log = logging.getLogger(__name__)
 
 _NS = 1_000_000_000
 # A token bucket holds this fraction of a second's rate.
@@ -198,9 +202,15 @@ class CongestionMonitor:
         self._schedule.forget(port)
 
     def clear(self) -> None:
-        """The last controller has left: remove all thresholds."""
+        """The last controller has left: remove all thresholds. What the kernel refuses ends nothing: without
+        a controller, nobody hears of a threshold that is left.
+        """
         for port in list(self.thresholds):
-            self._apply(port, NO_THRESHOLDS)
+            try:
+                self._install(port, NO_THRESHOLDS)
+            except (BpfError, OSError) as error:
+                log.warning("port %d: its thresholds cannot be removed: %s", port, error)
+            self.thresholds.pop(port, None)
             self._schedule.forget(port)
 
     def mark_crossed(self, ports: Iterable[int]) -> None:

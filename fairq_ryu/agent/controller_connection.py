@@ -156,12 +156,16 @@ class ControllerConnection:
             faults.append(f"a fault of the agent: {error}")
         finally:
             watchdog.cancel()
-            session.close()
             self.connected = False
             self._writer = None
             writer.close()
             # A peer that does not read would keep unsent bytes for ever.
             asyncio.get_running_loop().call_later(_CLOSE_TIMEOUT, writer.transport.abort)
+            try:
+                session.close()
+            except Exception as error:
+                log.exception("controller %s: a fault of the agent", self.target.text)
+                faults.append(f"a fault of the agent: {error}")
         return session, session.fault or "".join(faults[:1])
 
 

@@ -55,6 +55,8 @@ class FilterWatch:
             self._ports.pop(gone).close()
         due = now if changed is None else changed | self._again | (now - set(self._ports))
         due |= {each for each, port in self._ports.items() if self._filters.at_tcx(each) != port.at_tcx}
+        # What is due stays so until it was looked at: the list of changes is empty by now.
+        self._again |= now & due
         for ifindex in sorted(now & due):
             self._look_at(ifindex)
         suspects = {ifindex: port for ifindex, port in self._ports.items() if port.before}
@@ -78,12 +80,15 @@ class FilterWatch:
                     "interface %s: somebody has removed filters of the agent; they are there again", name
                 )
             port.refusal = ""
-        except BpfError as error:
+        except (BpfError, OSError) as error:
             if not port.refusal:
                 log.warning("interface %s: somebody has removed filters of the agent: %s", name, error)
             port.refusal = str(error)
             self._again.add(ifindex)
-        port.before = self._filters.programs_before(ifindex)
+        try:
+            port.before = self._filters.programs_before(ifindex)
+        except OSError:  # no descriptor is free
+            self._again.add(ifindex)
         if not port.before:
             port.close()
 

@@ -269,6 +269,8 @@ class OpenFlowServer:
         self.send_flow_removed(rules, ofp.OFPRR_DELETE, now_ns)
         self.recovery.forget_port(port)
         self.congestion.forget_port(port)
+        for session in self.sessions:
+            session.take_peak(port, 0)  # another port may get the number
 
     def hidden_queues(self, number: int) -> list[HiddenQueue]:
         """What is known of the hidden queues of the far queues among these ports. Raises

@@ -27,6 +27,8 @@ def parse_bridges(texts: Iterable[str]) -> tuple[str, ...]:
     if "" in names or twice:
         what = f"bridge {twice[0]} is named twice" if twice and twice[0] else "a bridge has no name"
         raise UserError(what, "name each once: --bridge br-int, or --bridge br-int:br-ex")
+    if wrong := next((name for name in names if "\0" in name or "/" in name), None):
+        raise UserError(f"{wrong!r} is no name of a bridge", "see `ovs-vsctl list-br`")
     return tuple(names)
 
 

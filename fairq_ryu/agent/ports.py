@@ -26,6 +26,7 @@ from fairq_ryu.agent.watched_ports import WindowDevice, listed
 from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease, Told
 from fairq_ryu.channel.oxm import agent_dpid
 from fairq_ryu.channel.protocol import ofp
+from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FAR
 from fairq_ryu.model import dpid_text
 
@@ -178,7 +179,7 @@ class BridgePorts:
     def _add(self, port: BridgePort) -> bool:
         try:
             self._programs.add_port(port)
-        except (BpfError, OSError) as error:
+        except (BpfError, OSError, UserError) as error:
             # The port may have been removed meanwhile; if not, one bad port must not stop the others.
             if port.ifindex not in self._failed:
                 log.warning("port %s is not watched: %s", port.name, error)
@@ -213,7 +214,7 @@ class BridgePorts:
                 continue
             try:
                 self._programs.add_device(device)
-            except (BpfError, OSError) as error:
+            except (BpfError, OSError, UserError) as error:
                 if device.ifindex not in self._failed:
                     log.warning("%s: not watched: %s", _described(device), error)
                 self._failed[device.ifindex] = listed(device.names), str(error)

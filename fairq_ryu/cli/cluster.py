@@ -26,7 +26,11 @@ def init(file: str, listen: str | None, raft: str | None, join: Sequence[str]) -
     0. Raises :class:`UserError`.
     """
     path = Path(file).absolute()
-    remote = listen or f"unix:{path.with_suffix('.sock')}"
+    try:
+        there, beside = path.exists(), path.with_suffix(".sock")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file!r}: {error}", "name a file that can be made") from None
+    remote = listen or f"unix:{beside}"
     for each in (remote, *filter(None, (raft, *join))):
         if "," in each:
             raise UserError(f"{each!r} is more than one address", _USAGE)
@@ -35,7 +39,7 @@ def init(file: str, listen: str | None, raft: str | None, join: Sequence[str]) -
         raise UserError("a server of a cluster needs --listen tcp:ADDRESS:PORT", _USAGE)
     if join and raft is None:
         raise UserError("--join needs --raft, the address of this server for the others", _USAGE)
-    if path.exists():
+    if there:
         raise UserError(f"{path} exists already", "serve it, or choose another file")
     if shutil.which("ovsdb-tool") is None:
         raise UserError("there is no ovsdb-tool", "install Open vSwitch (Debian: openvswitch-common)")

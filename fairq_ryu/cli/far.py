@@ -55,7 +55,7 @@ def change(
     """Add or change the far queue of a port (bridge and interface) or, with ``words`` None, remove it, and
     print it. Returns 0. Raises :class:`UserError`.
     """
-    path = f"/v1/far-queues/{'/'.join(quote(each, safe='') for each in port)}"
+    path = f"/v1/far-queues/{'/'.join(quote(each, safe='', errors='surrogateescape') for each in port)}"
     method, body = "DELETE", None
     if words is not None:
         method, body = "PUT", json.dumps(fields(words)).encode()

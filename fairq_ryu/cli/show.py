@@ -42,7 +42,7 @@ _FILTERS = {
 
 def fetch(url: str, kind: str, filters: Mapping[str, str]) -> Answer:
     """The controller's answer to ``GET /v1/KIND``. Raises :class:`UserError` if there is none."""
-    query = f"?{urlencode(filters)}" if filters else ""
+    query = f"?{urlencode(filters, errors='surrogateescape')}" if filters else ""
     answer = client.ask(url, "GET", f"/v1/{kind}{query}", usage="see fairq show --help")
     rows = answer.get(_LIST_FIELDS.get(kind, kind))
     if not isinstance(rows, list) or not (kind == "health" or all(isinstance(row, dict) for row in rows)):

@@ -13,14 +13,15 @@ from fairq_ryu.setting import Setting, Value
 CLUSTER = "cluster"
 SCHEMA = Path(__file__).with_name("fairq.ovsschema")
 """The schema of the database."""
-_REMOTE = re.compile(r"unix:/\S+|tcp:(\[[0-9A-Fa-f:.]+\]|[0-9.]+):[0-9]{1,5}")
+_REMOTE = re.compile(r"unix:/\S+|tcp:(\[[0-9A-Fa-f:.]+\]|[0-9.]+):(?P<port>[0-9]{1,5})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 def check_database(text: str) -> None:
     """Raise :class:`UserError` unless a text names servers of OVSDB, or nothing."""
     for each in text.split(",") if text else ():
-        if not _REMOTE.fullmatch(each):
+        found = _REMOTE.fullmatch(each)
+        if found is None or not 0 < int(found["port"] or 1) < 65536:
             raise UserError(
                 f"{each!r} is no server of a database",
                 "write unix:/FILE or tcp:ADDRESS:PORT; of a cluster all servers, with commas between them",

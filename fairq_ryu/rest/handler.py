@@ -72,7 +72,8 @@ class Rest:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Answer one request."""
         started = time.monotonic()
-        path = environ.get("PATH_INFO", "")
+        # Of WSGI, the bytes of a path stand for characters (PEP 3333).
+        path = environ.get("PATH_INFO", "").encode("latin-1", "replace").decode("utf-8", "replace")
         resource, parts = self._find(path)
         if resource is None and not _OURS.fullmatch(path):
             return self._other(environ, start_response)
@@ -141,7 +142,7 @@ class Rest:
         self, peers: Peers, environ: dict[str, Any], operation: Operation, context: RequestContext
     ) -> Answer:
         """The answer of all controllers of the fabric."""
-        path = quote(environ["PATH_INFO"])
+        path = quote(environ["PATH_INFO"], encoding="latin-1")
         if not isinstance(context.query, PageQuery):
             join = operation.join or rows_of(operation.joins)
             return whole(peers, path, _answer_of(self._own(operation, context)), join)

@@ -112,7 +112,7 @@ class Peers:
             if said.status != HTTPStatus.OK:
                 return f"it has answered with status {said.status}"
             answer = json.loads(said.body)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             return f"{peer.rest}: {error}"
         return answer if isinstance(answer, dict) else f"{peer.rest}: its answer is not an object"
 
@@ -120,7 +120,7 @@ class Peers:
         """Let the controller carry out a change that knows the bridge or port. Raises ``refused`` if none
         does; after one that has not answered nobody else is asked.
         """
-        target = quote(environ.get("PATH_INFO", ""))
+        target = quote(environ.get("PATH_INFO", ""), encoding="latin-1")
         headers = {"Authorization": environ.get("HTTP_AUTHORIZATION", "")}
         if body is not None:
             headers["Content-Type"] = JSON

@@ -24,6 +24,7 @@ LOG = logging.getLogger(__name__)
 # The cookie, and type and length of the match, behind header, buffer, length, reason and table.
 _FIXED = struct.Struct("!16xQHH")
 _MATCH_AT = 24
+_MOST_MATCH = 128  # bytes; what a peer may choose freely is not kept in a cache
 _OBSERVED = ofp_event.EventOFPPacketIn
 
 Taker = Callable[[Any, int, bytes], bool]
@@ -50,6 +51,8 @@ def take(datapath: Any, message: bytes) -> bool:
         return False
     taker, free = found
     if free is not None and not free(datapath):
+        return False
+    if length > _MOST_MATCH:
         return False
     end = _MATCH_AT + -(-length // 8) * 8
     try:

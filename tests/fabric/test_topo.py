@@ -46,12 +46,12 @@ def build(clean):
     setLogLevel("error")
     nets = []
 
-    def make(agent=False, start=True, controller=None, switch_options=None, qdisc=None, **options):
+    def make(agent=False, start=True, controller=None, switch_options=None, of_links=None, **options):
         switch = functools.partial(FairQSwitch, agent=agent, **(switch_options or {}))
         topo = IncastTopo(**options)
         for _, _, link in topo.links(withInfo=True):
             if link.get("rate") is not None:
-                link["qdisc"] = qdisc
+                link |= of_links or {}
         net = Mininet(topo=topo, switch=switch, controller=controller, build=False)
         nets.append(net)
         net.build()
@@ -81,6 +81,15 @@ def test_the_shallow_port_has_the_rate_and_the_buffer(build):
     assert "OpenFlow13" in output("ovs-vsctl", "get", "Bridge", "s1", "protocols")
 
 
+def test_what_a_frame_counts_beside_its_own_bytes_stays(build):
+    """Open vSwitch takes the queue away when it configures the port, and it is installed again."""
+    build(n=1, rate=50, buffer=30_000, of_links={"overhead": 24})
+    (shaper,) = (
+        line for line in output("tc", "qdisc", "show", "dev", "s1-eth2").split("qdisc ") if "tbf" in line
+    )
+    assert "overhead 24" in shaper
+
+
 @pytest.mark.parametrize(
     ("qdisc", "kinds"),
     [
@@ -91,7 +100,7 @@ def test_the_shallow_port_has_the_rate_and_the_buffer(build):
 )
 def test_another_qdisc_may_stand_for_the_fifo(build, qdisc, kinds):
     """Below the shaper, or in its place; with a FIFO of its own below."""
-    build(n=1, rate=50, buffer=30_000, qdisc=qdisc)
+    build(n=1, rate=50, buffer=30_000, of_links={"qdisc": qdisc})
     found = qdiscs("s1-eth2")
     assert sorted(each["kind"] for each in found) == sorted(kinds)
     assert [each["options"]["limit"] for each in found if each["kind"] == "bfifo"] == [5000] * (

@@ -16,6 +16,8 @@ from tests.floods.table import Flood
 from tests.support.lab import until
 
 _STEP = 0.1
+MOST_MB = 200
+"""By so much controller and agent may grow in a flood, each: three times what the largest has needed."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
             sent = running.wait()
         most = tuple(map(max, most, flooded.memory()))
         after = _rate(count, patient(lengths.without))
+        grown = (most[0] - memory[0], most[1] - memory[1])
+        assert max(grown) <= MOST_MB, f"controller and agent have grown by {grown} MB"
         assert answers.failed == [], f"no answer: {answers.failed}\n{site.explained(load)}"
         assert answers.controller and answers.agent
         over = {name: pair for name, pair in bounds.items() if not pair[0] <= pair[1]}
@@ -94,7 +98,7 @@ def make(flooded: FloodSite, flood: Flood, lengths: Lengths) -> Measured:
         kept=_kept(flood, sent, before, during, after),
         sent=sent,
         slowest=(max(answers.controller), max(answers.agent)),
-        memory=(most[0] - memory[0], most[1] - memory[1]),
+        memory=grown,
         bounds=bounds,
         windows=sum(windows) / len(windows),
     )

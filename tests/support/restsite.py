@@ -181,6 +181,7 @@ class RestSite:
         """A request as the server passes it on; writes have the token, and None removes a header."""
         path, _, query = path.partition("?")
         asked = webob.Request.blank("/", method=method, base_url="http://127.0.0.1:8080")
+        path = path.encode(errors="surrogateescape").decode("latin-1")  # PEP 3333
         asked.environ |= {"PATH_INFO": path, "QUERY_STRING": query, "HTTP_AUTHORIZATION": f"Bearer {TOKEN}"}
         if body is not None:
             asked.body = body

@@ -4,6 +4,7 @@ that somebody removes, and programs that end the chain before the agent's.
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import resource
@@ -175,6 +176,30 @@ def test_filters_that_somebody_removes_are_attached_again(
         ]
         watch.close()
     assert filter_qdisc(ports[1].ifindex) == ""
+
+
+def test_without_a_free_descriptor_nothing_is_forgotten(
+    ports: dict[int, BridgePort], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of changes is taken once."""
+    with agent(ports) as datapath:
+        watch = FilterWatch(datapath.host)
+        watch.look()
+        before = {port.ifindex: egress_filters(port.ifindex) for port in ports.values()}
+        for name in ("p1", "p2"):
+            run("tc", "qdisc", "del", "dev", name, "clsact")
+
+        def none_free(*_: object) -> int:
+            raise OSError(errno.EMFILE, "too many open files")
+
+        with monkeypatch.context() as full:
+            full.setattr(datapath.host, "restore_filters", none_free)
+            full.setattr(datapath.host, "programs_before", none_free)
+            watch.look()
+        assert all("too many" in str(watch.row(each)["refusal"]) for each in before)
+        watch.look()
+        assert {each: egress_filters(each) for each in before} == before
+        watch.close()
 
 
 def test_ports_that_do_not_change_are_not_looked_at(

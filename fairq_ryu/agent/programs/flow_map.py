@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairq_ryu.agent import layout
 from fairq_ryu.agent.flow_changes import FlowChanges
-from fairq_ryu.agent.libbpf import Map
+from fairq_ryu.agent.libbpf import BpfError, Map
 from fairq_ryu.agent.tx_queues import device_of
 from fairq_ryu.agent.unanswered_flows import UnansweredFlows
 from fairq_ryu.channel import flow_records as records
@@ -139,13 +139,18 @@ class FlowMap:
         ever entered), and not more often than a limit. ``now_ns`` is by CLOCK_MONOTONIC.
         """
         if self._reading is not None and self._reading.done():
-            self._take(self._reading.result(), now_ns)
+            reading, self._reading = self._reading, None
+            try:
+                self._take(reading.result(), now_ns)
+            except BpfError:
+                self._created = None  # it is read again at the next request
+                raise
         if created != self._created and now_ns >= self._read_again_ns and self._reading is None:
-            self._created = created
             if self._thread is None:
                 self._take(self._read_keys(), now_ns)
             else:
                 self._reading = self._thread.submit(self._read_keys)
+            self._created = created
         return arrays(*self.map.lookup_all(self._keys)) if self._keys else arrays(b"", b"")
 
     def _read_keys(self) -> tuple[bytes, int]:

@@ -13,6 +13,7 @@ from fairq_ryu.config.loader import Config
 from fairq_ryu.config.schema import settings_of
 from fairq_ryu.control.operations.requests import WRONG, Key, Requests
 from fairq_ryu.control.reports.events import Kind, Occurrence
+from fairq_ryu.control.windows.queue_laws import beside
 from fairq_ryu.control.windows.window_controller import WindowController
 from fairq_ryu.errors import UserError
 from fairq_ryu.policies.base import Policy, available, find, same
@@ -144,6 +145,8 @@ class PolicyControl:
         choice = PolicyChoice(
             made[name], tuple((match, made[policy]) for match, policy in config.port_policies())
         )
+        if config.value("fairq_ryu", "queue_law") in new:
+            self.windows.queue_laws.use(beside(config))
         self.config = config
         if not _alike(before, choice):
             self.windows.use(choice)

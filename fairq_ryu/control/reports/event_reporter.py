@@ -118,6 +118,11 @@ class EventReporter:
         """A port was removed."""
         self._ports.pop(key, None)
 
+    def forget_switch(self, dpid: int) -> None:
+        """All ports of a switch have gone."""
+        for key in [key for key in self._ports if key.dpid == dpid]:
+            del self._ports[key]
+
     # Flows
 
     def moved(self, move: Moved) -> None:

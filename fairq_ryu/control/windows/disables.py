@@ -78,7 +78,11 @@ class Disables:
 
     def disable(self, scope: Scope, until: float = math.inf) -> None:
         """Disable ports. Raises :class:`TooMany`, and changes nothing then."""
-        self._add(Statement(scope, until))
+        # Another one of the same ports, with no enable since, is the same disable, for longer.
+        enabled = max((at for at, each in enumerate(self._statements) if each.until is None), default=-1) + 1
+        kept, since = self._statements[:enabled], self._statements[enabled:]
+        latest = max([until, *(each.until or 0.0 for each in since if each.scope == scope)])
+        self._add(Statement(scope, latest), [*kept, *(each for each in since if each.scope != scope)])
 
     def enable(self, scope: Scope) -> None:
         """Enable ports. Raises :class:`TooMany`, and changes nothing then."""

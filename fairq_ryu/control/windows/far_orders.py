@@ -65,6 +65,14 @@ class FarOrders(WindowPart):
             link.far_queues.accepted = former.accepted
         link.send(link.far_queues.tell(self.of(dpid)))
 
+    def switches(self) -> set[int]:
+        """The bridges of whose agents anything is kept; not those of requests, which stay."""
+        return set(self._agents)
+
+    def forget_switch(self, dpid: int) -> None:
+        """The agent of a bridge has gone, and is not expected back."""
+        self._agents.pop(dpid, None)
+
     def port_changed(self, link: AgentLink, number: int) -> None:
         """A port of an agent was added or removed; if it is a far queue, ask which there are."""
         if is_far(number):

@@ -69,6 +69,10 @@ class QueueLaws(WindowPart):
         self._ports: dict[int, dict[PortKey, _Port]] = {}  # by switch
         self._failed: list[Policy] = []  # whose methods have raised an error: they are not called any more
 
+    def use(self, beside: Policy | None) -> None:
+        """From now on, this policy's law is that of ports whose own policy has none (:func:`beside`)."""
+        self._beside = beside
+
     # Events
 
     def queue_read(self, link: AgentLink, key: PortKey, sample: QueueSample, now: float) -> list[Message]:

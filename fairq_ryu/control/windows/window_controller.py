@@ -37,7 +37,7 @@ from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
-from fairq_ryu.far_queue import FAR, Why
+from fairq_ryu.far_queue import FAR, Why, is_far
 from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.packet import parse
@@ -135,7 +135,7 @@ class WindowController:
 
     def switches(self) -> set[int]:
         """The dpids of the switches of whose ports anything is kept."""
-        return self.engine.switches() | self._ungoverned.switches()
+        return self.engine.switches() | self._ungoverned.switches() | self.far_orders.switches()
 
     def busy(self, dpid: int) -> bool:
         """Whether a port of a switch has flows or windows."""
@@ -147,6 +147,8 @@ class WindowController:
             self.port_removed(key)
             self.engine.unnamed(key)
         self._ungoverned.forget_switch(dpid)
+        self.far_orders.forget_switch(dpid)
+        self._reporter.forget_switch(dpid)
 
     def link_of(self, datapath: Any) -> AgentLink | None:
         """The agent whose current connection this is; None: it is a bridge's, or an earlier one."""
@@ -357,7 +359,9 @@ class WindowController:
     def hidden_queues_reported(self, link: AgentLink, found: Iterable[HiddenQueue]) -> None:
         """An agent has reported what it has inferred about hidden queues."""
         for record in found:
-            port = link.ports[record.port]
+            port = link.ports.get(record.port)
+            if port is None or not is_far(record.port):
+                continue  # no far queue of it was listed
             port.hidden, port.hidden_delay = record, record.delay_s(port.hidden)
             key, others = PortKey(link.dpid, record.port), record.why == Why.OTHERS
             # A leased part of an uplink is no rate that was found; it follows the flows.

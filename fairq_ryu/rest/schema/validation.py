@@ -76,7 +76,7 @@ def _message(model: type[RequestModel], error: ValidationError) -> str:
     found = error.errors(include_url=False)
     # An unknown name may be a misspelling of the missing one, so it is reported first.
     first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-    name, *inner = first["loc"]
+    name, *inner = first["loc"] or ("the body",)  # a name that is no Unicode has no place
     where = f"{name}.{inner[0]}" if inner and _is_mapping(model, name) else str(name)
     value, kind, about = first["input"], first["type"], first.get("ctx", {})
     shown = quoted(value)

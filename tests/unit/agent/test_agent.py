@@ -27,7 +27,14 @@ def test_a_name_as_systemd_writes_it():
 
 @pytest.mark.parametrize(
     ("texts", "words"),
-    [(["s1:s2", "s1"], "s1 is named twice"), (["s1:"], "no name"), ([""], "no name"), (["::"], "no name")],
+    [
+        (["s1:s2", "s1"], "s1 is named twice"),
+        (["s1:"], "no name"),
+        ([""], "no name"),
+        (["::"], "no name"),
+        (["br\0"], "no name of a bridge"),
+        (["../x"], "no name of a bridge"),
+    ],
 )
 def test_names_that_cannot_be(texts, words):
     with pytest.raises(UserError, match=words):

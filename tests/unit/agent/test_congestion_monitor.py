@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import struct
 from typing import Any
@@ -192,6 +193,17 @@ def test_thresholds_end_with_the_last_controller(switch, peer, data):
     other.session.close()
     assert data.thresholds == switch.congestion.thresholds == {}
     assert not silent.session.closed
+
+
+@pytest.mark.parametrize("error", [BpfError("the interface has gone"), OSError(errno.EMFILE, "too many")])
+def test_a_kernel_that_refuses_at_the_end_is_only_logged(switch, peer, data, caplog, error):
+    """The programs of others go on: nobody hears of thresholds now."""
+    for port in 1, 2:
+        peer.ask(set_to(port))
+        switch.congestion.watch_drops(port, True)  # for recovery, which goes on
+    data.failure = error
+    peer.session.close()
+    assert switch.congestion.thresholds == {} and caplog.text.count("cannot be removed") == 2
 
 
 def test_a_removed_port_is_forgotten(switch, peer, data):

@@ -1,6 +1,7 @@
 """An agent ends when it is ordered to, whatever the state of its connections."""
 
 import asyncio
+import errno
 from typing import Any
 
 import pytest
@@ -95,6 +96,34 @@ def test_a_fault_of_the_agent_ends_one_connection_and_not_the_agent(monkeypatch,
 
     asyncio.run(main())
     assert "a fault of the agent" in caplog.text and "ZeroDivisionError" in caplog.text
+
+
+def test_a_fault_at_the_end_of_a_connection_ends_only_that(monkeypatch, caplog):
+    monkeypatch.setattr(controller_connection, "_FIRST_RETRY", 0.0)
+    connected = []
+
+    class Failing(OpenFlowServer):
+        def forget_session(self, session, now_ns):
+            raise OSError(errno.EMFILE, "too many")
+
+    async def main():
+        async def accept(_reader, writer):
+            connected.append(writer)
+            writer.close()
+
+        listening = await asyncio.start_server(accept, "127.0.0.1", 0)
+        target = parse_target(f"tcp:127.0.0.1:{listening.sockets[0].getsockname()[1]}")
+        connection = ControllerConnection(target, None, Failing("s1", 1, None, 4), lambda: None)
+        task = asyncio.create_task(connection.run())
+        while len(connected) < 2 and not task.done():
+            await asyncio.sleep(0.001)
+        assert not task.done() and not connection.connected
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        listening.close()
+
+    asyncio.run(main())
+    assert "a fault of the agent" in caplog.text
 
 
 def test_a_controller_that_reads_slowly_keeps_its_connection_and_gets_everything():

@@ -569,6 +569,15 @@ def test_each_controller_has_its_own_peaks(switch, data):
     assert depths(first)[1].peak == 300
 
 
+def test_another_port_with_the_number_of_one_that_has_gone_has_no_peak_of_it(switch, data):
+    first, second = Peer(switch), Peer(switch)
+    data.queues[1] = queue_state(backlog=10, peak=500)
+    depths(first)
+    switch.forget_port(1, 0)
+    data.queues[1] = queue_state(backlog=0, peak=0)
+    assert depths(second)[1].peak == 0
+
+
 def records_of(count: int) -> Iterator[flow_records.FlowRecord]:
     for n in range(count):
         key = FLOW._replace(sport=n)

@@ -21,6 +21,7 @@ from fairq_ryu.agent.watched_ports import WindowDevice
 from fairq_ryu.channel.far_queues import ERROR_FAR_QUEUE, FarQueueState, RateLease
 from fairq_ryu.channel.protocol import ofp
 from fairq_ryu.channel.refusal import OpenFlowError
+from fairq_ryu.errors import UserError
 from fairq_ryu.far_queue import FAR, FarQueue
 from tests.support.fakes import bridge_port
 
@@ -200,7 +201,10 @@ def test_a_device_that_cannot_be_watched_is_logged_once_and_tried_again(caplog):
     assert made.unwatched == []
 
 
-@pytest.mark.parametrize("error", [BpfError("no room"), OSError(24, "Too many open files")])
+@pytest.mark.parametrize(
+    "error",
+    [BpfError("no room"), OSError(24, "Too many open files"), UserError("far.bpf.o is missing", "install")],
+)
 def test_a_port_that_cannot_be_watched_stops_no_others(monkeypatch, error):
     programs, view = Devices(), BridgeView("s1", 1, "netdev", (bridge_port(1), bridge_port(2)), (), ())
     add = programs.add_port

@@ -90,3 +90,9 @@ def test_an_answer_of_something_else(monkeypatch):
     monkeypatch.setattr(client, "ask", lambda *_, **__: {"controllers": []})
     with pytest.raises(UserError, match="a cluster without 'bridges'"):
         cluster.show("http://x")
+
+
+@pytest.mark.parametrize("file", ["/", "x" * 300])
+def test_what_can_be_no_file_is_refused_in_words(file, capsys):
+    assert main(["cluster", "init", file]) == 2
+    assert "name a file that can be made" in capsys.readouterr().err

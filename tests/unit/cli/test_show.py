@@ -1002,3 +1002,18 @@ def test_states_of_queues(controller, lines):
 def test_invalid_answers_of_every_view(controller, refused, kind, answer):
     controller.say_invalid(answer)
     assert "not as fairq_ryu's controller does" in refused(kind)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["show", "flows", "--src", "\udcff"],
+        ["far", "add", "\udcff", "eth0", "rate", "1mbit"],
+    ],
+    ids=["show", "far"],
+)
+def test_what_is_no_text_is_the_controller_s_to_refuse(controller, capsys, typed):
+    """An argument that is not UTF-8 comes as surrogates."""
+    controller.refuse(400, "not UTF-8")
+    assert main.main([*typed, "--url", controller.url]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -26,6 +26,8 @@ def test_databases(tmp_path, database):
         ("database = unix:/x", "no name"),
         ("name = a", "no database"),
         ("database = tcp:10.0.0.1,\nname = a", "no server of a database"),
+        ("database = tcp:10.0.0.1:70000\nname = a", "no server of a database"),
+        ("database = tcp:[fd00::1]:0\nname = a", "no server of a database"),
         ("database = ssl:10.0.0.1:1\nname = a", "no server of a database"),
         ("database = unix:/x\nname = a/b", "no name of a controller"),
         ("database = unix:/x\nname = a\nrest = https://x", "no address of a REST interface"),

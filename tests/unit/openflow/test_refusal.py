@@ -5,13 +5,20 @@ from types import SimpleNamespace
 import pytest
 from ryu.ofproto import ofproto_v1_3 as ofp
 
-from fairq_ryu.channel import congestion, oxm
+from fairq_ryu.channel import congestion, framing, oxm, tenants
 from fairq_ryu.openflow import refusal
 
 
-def words(kind: int, code: int, asked: int = ofp.OFPT_MULTIPART_REQUEST, **more: int) -> str:
-    data = bytes([4, asked, 0, 16, 0, 0, 0, 7]) + bytes(8)
+def words(
+    kind: int, code: int, asked: int = ofp.OFPT_MULTIPART_REQUEST, body: bytes = bytes(8), **more: int
+) -> str:
+    data = bytes([4, asked, 0, 16, 0, 0, 0, 7]) + body
     return refusal.described(SimpleNamespace(type=kind, code=code, data=data, **more))
+
+
+def told(number: int) -> bytes:
+    """How one of our messages begins."""
+    return framing.EXPERIMENTER.pack(oxm.EXPERIMENTER_ID, number)
 
 
 def test_numbers_are_replaced_by_names():
@@ -23,9 +30,18 @@ def test_numbers_are_replaced_by_names():
 
 @pytest.mark.parametrize("code", [congestion.ERROR_ORDER, congestion.ERROR_FLAGS])
 def test_our_own_errors(code):
-    text = words(0xFFFF, 0, ofp.OFPT_EXPERIMENTER, exp_type=code, experimenter=oxm.EXPERIMENTER_ID)
+    ours = {"exp_type": code, "experimenter": oxm.EXPERIMENTER_ID}
+    text = words(0xFFFF, 0, ofp.OFPT_EXPERIMENTER, told(congestion.EXP_TYPE_SET_THRESHOLDS), **ours)
     assert text.startswith(f"thresholds of a queue (EXPERIMENTER, {code}): ")
     assert words(0xFFFF, 0, exp_type=code, experimenter=1) == f"a multipart request (EXPERIMENTER, {code})"
+
+
+def test_the_reason_that_an_agent_gives_is_shown():
+    """Behind the message that it quotes."""
+    ours = {"exp_type": tenants.ERROR_TENANTS, "experimenter": oxm.EXPERIMENTER_ID}
+    body = told(tenants.EXP_TYPE_SET_TENANTS) + b"tenant 3 has no weight"
+    text = words(0xFFFF, 0, ofp.OFPT_EXPERIMENTER, body, **ours)
+    assert text == f"a table of tenants (EXPERIMENTER, {tenants.ERROR_TENANTS}): tenant 3 has no weight"
 
 
 def test_unknown_numbers_are_shown():

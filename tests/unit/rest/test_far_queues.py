@@ -131,6 +131,8 @@ def test_an_agent_that_does_not_answer_to_a_removal(site: RestSite, agent: FarAg
         (AT, {"rate": 5}, "far queue of s2-eth2: rate 5: it is too little; write it as tc does"),
         (AT, {"rate": "1gbit", "buffer": "1 mb"}, "far queue of s2-eth2: buffer 1 mb: it is not a size"),
         ("/v1/far-queues/br9/eth0", WORDS, "there is no bridge 'br9' here; known are bridge (1), br2 (2)"),
+        ("/v1/far-queues/br9/ethü", WORDS, "there is no bridge 'br9' here; known are bridge (1), br2 (2)"),
+        ("/v1/far-queues/br2/ethü", WORDS, "there is no port 'ethü' at bridge 2; known are s2-eth1"),
         ("/v1/far-queues/br2/eth0", WORDS, "there is no port 'eth0' at bridge 2; known are s2-eth1"),
         ("/v1/far-queues/1/s1-eth1", WORDS, "the agent of bridge 1 is not connected; start it"),
     ],

@@ -408,6 +408,11 @@ def test_a_wrong_query_is_refused_with_the_reason(site, query, reason):
     assert len(detail) < 200
 
 
+def test_a_field_whose_name_is_no_unicode_is_refused(site):
+    detail = problem(site.ask("/v1/policy", "PATCH", b'{"\\ud800": 1}'), 400)
+    assert detail.startswith("the body: ")
+
+
 @pytest.mark.parametrize("path", ["/v1/ports", "/v1/switches", "/v1/links", "/v1/live", "/openapi.json"])
 def test_lists_without_parameters_take_none(site, path):
     detail = problem(site.ask(f"{path}?limit=1"), 400)

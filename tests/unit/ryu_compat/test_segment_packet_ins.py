@@ -83,6 +83,16 @@ def test_a_match_that_ryu_cannot_decode_is_left_to_it(monkeypatch):
     assert takes.calls == []
 
 
+def test_a_long_match_is_not_kept(monkeypatch):
+    """Its sender chooses it freely, and it may have 60 KB."""
+    takes = Takes()
+    long = {f"reg{number}": number for number in range(16)}
+    message = messages.packet_in(FRAME, COOKIE, in_port=3, metadata=1, **long)
+    kept = segment_packet_ins._in_port.cache_info().currsize
+    assert not taken(takes, message, monkeypatch)
+    assert takes.calls == [] and segment_packet_ins._in_port.cache_info().currsize == kept
+
+
 def test_a_frame_that_fails_is_logged_and_the_connection_stays(monkeypatch, caplog):
     takes = Takes(ValueError("of a fault"))
     assert taken(takes, messages.packet_in(FRAME, COOKIE, in_port=3), monkeypatch)

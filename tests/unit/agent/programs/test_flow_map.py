@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import wait
 
+import pytest
+
+from fairq_ryu.agent.libbpf import BpfError
 from fairq_ryu.model import FlowKey
 from tests.support.flow_rows import FlowRows
 
@@ -50,3 +54,29 @@ def test_a_thread_reads_them_while_requests_are_answered(monkeypatch):
     ports(rows, 2, 4.0)
     rows.map._reading.result(5)
     assert ports(rows, 2, 5.0) == {33000, 33001}
+
+
+@pytest.mark.parametrize("threaded", [False, True])
+def test_a_reading_that_fails_is_made_again(monkeypatch, threaded):
+    """The kernel may have no memory for a moment."""
+    rows = FlowRows()
+    read, failed = rows.flows.batches, []
+
+    def fails_once():
+        if not failed:
+            failed.append(True)
+            raise BpfError("no memory")
+        return read()
+
+    monkeypatch.setattr(rows.flows, "batches", fails_once)
+    rows.put(KEYS[0], 2, 1)
+    if threaded:
+        rows.map.read_in_thread()
+        ports(rows, 1, 1.0)
+        wait([rows.map._reading])
+    with pytest.raises(BpfError):
+        ports(rows, 1, 2.0)
+    ports(rows, 1, 3.0)
+    if threaded:
+        wait([rows.map._reading])
+    assert ports(rows, 1, 4.0) == {33000}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from fairq_ryu.channel.queue_depth import UNMEASURED, QueueDepth
@@ -63,6 +66,21 @@ def test_nothing_is_kept_of_an_agent_that_connects_once(site, what):
     assert site.gone.kept() == set()
     # The VLANs of the network have changed.
     assert (site.fabric.topology.version > version) == (what == "settings")
+
+
+def test_of_agents_that_come_and_go_no_connection_is_kept(site):
+    """Any peer can be the agent of ever new bridges."""
+    site.bridge_leaves()
+    site.windows.agent_disconnected(site.link)
+    site.gone.forget()
+    site.connect_agent()
+    kept = weakref.ref(site.link.far_queues)
+    site.windows.agent_disconnected(site.link)
+    assert site.gone.kept() == {1}
+    site.gone.forget()
+    site.link = None
+    gc.collect()
+    assert kept() is None
 
 
 def test_a_switch_with_flows_is_kept_until_they_have_ended(site):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairq_ryu.control.reports.events import Kind
-from fairq_ryu.control.windows.disables import LIMIT
+from fairq_ryu.control.windows.disables import LIMIT, Scope
 from fairq_ryu.model import PortKey
 from tests.support.restsite import RestSite
 
@@ -132,8 +132,8 @@ def test_a_longer_disable_goes_on(site):
 
 def test_bounded(site):
     now = time.monotonic()
-    for _ in range(LIMIT):
-        site.windows.modes.disables.disable(site.modes._scope(None, "2:1"), now + 60)
+    for number in range(LIMIT):
+        site.windows.modes.disables.disable(Scope(9, number), now + 60)
     answer = ask(site, "disable")
     assert answer.status_code == 429 and "enable all ports first" in answer.json["detail"]
     assert ask(site, "enable").status_code == 200 and not site.windows.modes.disables

@@ -14,6 +14,7 @@ from fairq_ryu.control.operations import policy_control
 from fairq_ryu.control.reports.events import Kind
 from fairq_ryu.errors import UserError
 from fairq_ryu.laws.tenants.policy import Tenants
+from fairq_ryu.model import PortKey
 from fairq_ryu.policies import base
 from fairq_ryu.policies.base import available
 from fairq_ryu.setting import Setting
@@ -253,6 +254,17 @@ def test_a_layer_on_a_layer_follows_the_policy_at_the_bottom(monkeypatch):
         assert change(site, {"parameters": {"alpha": alpha}}).status_code == 200
         ((_, upper),) = site.windows.engine.choice.rules
         assert upper.below.below.parameters.alpha == alpha
+
+
+def test_a_queue_law_beside_the_policies_changes_with_its_own():
+    """It runs at ports whose policy has none, so it is in no line of the choice."""
+    site = RestSite("fairq", queue_law="codel")
+    laws = site.windows.queue_laws
+    before = laws._law_of(laws._beside, PortKey(1, 1))
+    for wanted in {"policy": "codel", "parameters": {"delay_target": 0.02}}, {"policy": "fairq"}:
+        assert change(site, wanted).status_code == 200
+        found = laws._law_of(laws._beside, PortKey(1, 1))
+        assert found != before and found.target_us == 20_000
 
 
 def test_the_token_is_needed(site):

@@ -112,6 +112,19 @@ def test_bounded():
     assert not disables
 
 
+def test_the_same_disable_again_is_no_other():
+    """Somebody may have it in a crontab."""
+    disables = Disables()
+    disables.enable(ALL)
+    for minute in range(2 * LIMIT):
+        disables.disable(PORT, 90 + minute)
+        disables.disable(BRIDGE, 100)
+    assert len(disables.statements()) == 2 and disables.until(HERE, "tap3") == 89 + 2 * LIMIT
+    disables.enable(PORT)
+    disables.disable(PORT, 5)
+    assert disables.until(HERE, "tap3") == 5
+
+
 def test_enables_alone_are_not_stored():
     disables = Disables()
     disables.enable(PORT)

@@ -82,10 +82,25 @@ def test_a_leased_part_of_an_uplink_is_no_rate_that_was_found():
         seen: list[Occurrence] = []
         site.windows._reporter = EventReporter(seen.append, lambda _: "")
         site.link.ports[1].name = "s1-eth1"
+        site.link.ports[FAR | 1].name = "s1-eth1@far"
         for line in (10**6, 2 * 10**6, 3 * 10**6):
             found = HiddenQueue(FAR | 1, Why.SHARE, 0, 0, line, line, line, 0, 0)
             site.windows.hidden_queues_reported(site.link, [found])
         assert [each.kind for each in seen] == kinds
+
+
+def test_a_far_queue_that_was_never_listed_is_not_believed():
+    """Whoever says that it is an agent could fill the memory and the list of events."""
+    site = Site()
+    seen: list[Occurrence] = []
+    site.windows._reporter = EventReporter(seen.append, lambda _: "")
+    before = set(site.link.ports)
+    for line in (10**6, 2 * 10**6):
+        for port in (1, 900, FAR | 9):
+            site.windows.hidden_queues_reported(
+                site.link, [HiddenQueue(port, Why.OTHERS, 0, 0, line, line, line, 0, 0)]
+            )
+    assert seen == [] and set(site.link.ports) == before
 
 
 # Thresholds
