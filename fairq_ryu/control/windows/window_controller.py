@@ -37,7 +37,7 @@ from fairq_ryu.control.yielding import LOOKS_PER_STEP, in_steps
 from fairq_ryu.fabric.deadlines.announcements import AnnouncementChange, Announcements, Entry
 from fairq_ryu.fabric.deadlines.request import Request
 from fairq_ryu.fabric.flows.table import FlowEvent, FlowTable
-from fairq_ryu.far_queue import FAR, Why, is_far
+from fairq_ryu.far_queue import FAR, Why
 from fairq_ryu.law_spec import Mode
 from fairq_ryu.model import FlowKey, FlowProgress, PortKey, RuleChange
 from fairq_ryu.packet import parse
@@ -360,8 +360,8 @@ class WindowController:
         """An agent has reported what it has inferred about hidden queues."""
         for record in found:
             port = link.ports.get(record.port)
-            if port is None or not is_far(record.port):
-                continue  # no far queue of it was listed
+            if port is None:
+                continue  # it was never listed
             port.hidden, port.hidden_delay = record, record.delay_s(port.hidden)
             key, others = PortKey(link.dpid, record.port), record.why == Why.OTHERS
             # A leased part of an uplink is no rate that was found; it follows the flows.

@@ -168,7 +168,7 @@ def test_a_rule_that_names_a_law_of_nobody_is_reported(lines):
     net.read(B)
     net.read(B)
     (warned,) = net.warned
-    assert "refused a rule (EXPERIMENTER, 5): there is no law with this id" in warned
+    assert "refused a rule (EXPERIMENTER, 5): no law 77" in warned
     assert (net.rule(B), lines()) == (None, [])
 
 
