@@ -21,13 +21,16 @@ seconds after its copies.
 A connection that changes gets the next *generation*, a number that only increases. A controller names the
 generation that it has, and gets the connections with later ones, the earliest first, as many as it asks for;
 the last one's generation is the next that it names. So nothing is kept for a controller, it may ask at any
-pace, and an answer that is lost is asked for again. Connections without segments keep their generation and
+pace, and an answer that is lost is asked for again. A list that begins anew comes in parts, too, whose
+generations may be older than what is remembered of removed connections. So these carry the number of the list
+in their upper bits, and of each list is kept how far removals were known when it began: those before are none
+of its controller's business. Connections without segments keep their generation and
 cost a controller nothing. One that was not sent yet keeps its place in the order, however much it
 sends: its record is read from the flow map when it is its turn.
 
 Pure, and of any key; times are nanoseconds of one monotonic clock. Bounded: removed connections are
 remembered for :data:`KEEP_NS`, and as many as there are others, at most; a controller that is behind them is
-told to begin anew. In numpy, because there may be tens of thousands of connections.
+told to begin anew. Of the last :data:`LISTS` lists something is kept. In numpy, because there may be tens of thousands of connections.
 """
 
 from __future__ import annotations
@@ -42,6 +45,9 @@ from fairq_ryu.channel.flow_changes import LEAVE_OUT_MS
 KEEP_NS = 30_000_000_000
 # So many removed connections are remembered in any case.
 MIN_REMOVED = 4096
+# A list that so many others have followed begins anew.
+LISTS = 64
+_LIST_BIT = 48  # generations are below, the number of a list above
 DEFAULT_REFRESH_NS = 1_000_000_000
 # Passes are not exactly a second apart.
 _EARLY = 0.9
@@ -98,6 +104,8 @@ class FlowChanges:
         self._next = 1
         self._forgotten = 0  # the highest generation of a removed connection that is not remembered any more
         self._sent = 0  # the highest generation that was sent to a controller
+        self._list = 0
+        self._began_at: dict[int, int] = {}  # lists by number: the highest generation when it began
         self._pass = 0
         self._began_ns: int | None = None
         self._refresh_ns = self._asked_ns = DEFAULT_REFRESH_NS
@@ -272,7 +280,11 @@ class FlowChanges:
         """
         used = len(self._keys)
         generations = self._generation[:used]
-        anew = not 0 < generation < self._next or generation < self._forgotten
+        listing, generation = divmod(generation, 1 << _LIST_BIT)
+        knows = self._began_at.get(listing, 0) if listing else generation
+        anew = not 0 < generation < self._next or knows < self._forgotten
+        if anew:
+            listing, knows = 0, self._next - 1
         chosen = np.flatnonzero(self._listed[:used] if anew else generations > generation)
         more = len(chosen) > limit
         if more:
@@ -281,11 +293,22 @@ class FlowChanges:
         # Without any, the present: only what changes from now on is of interest.
         through = int(generations[chosen[-1]]) if more else self._next - 1
         self._sent = max(self._sent, through)
+        if more and anew:
+            listing = self._begin_list(knows)
         return ChangedFlows(
-            through,
+            through + (listing << _LIST_BIT if more else 0),
             anew,
             more,
             [self._keys[place] for place in chosen.tolist()],
             self._listed[chosen].tolist(),
             (self._ever[chosen] & ~self._listed[chosen]).tolist(),
         )
+
+    def _begin_list(self, at: int) -> int:
+        """The number of a list that begins when this is the highest generation."""
+        self._list = self._list % 0xFFFF + 1
+        self._began_at.pop(self._list, None)
+        self._began_at[self._list] = at
+        if len(self._began_at) > LISTS:
+            del self._began_at[next(iter(self._began_at))]
+        return self._list

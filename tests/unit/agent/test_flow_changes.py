@@ -222,6 +222,47 @@ def test_a_controller_that_is_too_far_behind_begins_anew(bench, monkeypatch, gen
     assert bench.ask() == "!" + "".join(bench.flows)
 
 
+def churn(bench: Bench, first: float) -> None:
+    """Connections come and go until removed ones are forgotten, beside those that are silent."""
+    for number in range(3):
+        bench.flows["x"] = Flow(mark=number, last=first)
+        bench.read(first + number)
+        del bench.flows["x"]
+        bench.read(first + number + 0.5)
+    for number in range(2):
+        bench.read(first + 5 + number + flow_changes.KEEP_NS / SECOND)
+    assert bench.log._forgotten > 3
+
+
+def test_a_new_controller_gets_silent_connections_that_are_older_than_what_is_remembered(bench):
+    """Each part of the list has generations before those of removed connections that are forgotten."""
+    churn(bench, 1.0)
+    assert [bench.ask(limit=1) for _ in range(4)] == ["!a+", "b+", "c", ""]
+    assert bench.known == dict.fromkeys("abc", BOTH)
+
+
+def test_a_list_begins_anew_when_what_has_gone_meanwhile_is_forgotten(bench):
+    churn(bench, 1.0)
+    assert bench.ask(limit=1) == "!a+"
+    del bench.flows["a"]
+    for now in 50.0, 51.0 + flow_changes.KEEP_NS / SECOND, 52.0 + flow_changes.KEEP_NS / SECOND:
+        bench.read(now)
+    assert [bench.ask(limit=1) for _ in range(2)] == ["!b+", "c"]
+    assert bench.known == dict.fromkeys("bc", BOTH)
+
+
+def test_the_lists_that_are_known_are_bounded(bench):
+    churn(bench, 1.0)
+    assert bench.ask(limit=1) == "!a+"
+    old = bench.generation
+    for _ in range(2 * flow_changes.LISTS):
+        bench.generation = 0
+        assert bench.ask(limit=1) == "!a+"
+    assert len(bench.log._began_at) == flow_changes.LISTS
+    bench.generation = old
+    assert bench.ask(limit=1) == "!a+"
+
+
 def test_removed_connections_are_bounded(monkeypatch):
     monkeypatch.setattr(flow_changes, "MIN_REMOVED", 3)
     bench = Bench()
