@@ -30,7 +30,8 @@ sends: its record is read from the flow map when it is its turn.
 
 Pure, and of any key; times are nanoseconds of one monotonic clock. Bounded: removed connections are
 remembered for :data:`KEEP_NS`, and as many as there are others, at most; a controller that is behind them is
-told to begin anew. Of the last :data:`LISTS` lists something is kept. In numpy, because there may be tens of thousands of connections.
+told to begin anew. Of the last :data:`LISTS` lists something is kept. In numpy, because there may be tens of
+thousands of connections.
 """
 
 from __future__ import annotations

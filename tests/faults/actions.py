@@ -6,6 +6,8 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+from fairq_ryu.agent.flow_changes import KEEP_NS
+
 if TYPE_CHECKING:
     from tests.faults.load import Load
     from tests.faults.site import Site
@@ -49,6 +51,8 @@ def continue_controller(site: Site, load: Load) -> None:
 def restart_controller_of_many(site: Site, load: Load) -> None:
     load.park(_MANY)
     site.wait(lambda: load.parked == _MANY, 60)
+    # They are older than what the agent remembers of connections that have gone meanwhile.
+    time.sleep(KEEP_NS / 1e9 + 3)
     site.controller.end()
     site.start_controller()
 

@@ -77,7 +77,7 @@ FAULTS = [
     ),
     Fault(
         "controller-restarted",
-        "the controller is restarted with many connections open",
+        "the controller is restarted with 1,000 connections open, all older than half a minute",
         actions.restart_controller_of_many,
         actions.nothing,
         CONTINUES,
