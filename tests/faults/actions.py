@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _DAY = 86_400
 _STOPPED_S = 5.0
-_MANY = 1000
+_MANY, _SILENT = 1000, 600
 _FEW_FLOWS, _MORE_FLOWS = 1024, 1500
 DATABASE, SWITCH = "ovsdb-server", "ovs-vswitchd"
 
@@ -49,18 +49,18 @@ def continue_controller(site: Site, load: Load) -> None:
 
 
 def restart_controller_of_many(site: Site, load: Load) -> None:
-    load.park(_MANY)
-    site.wait(lambda: load.parked == _MANY, 60)
-    # They are older than what the agent remembers of connections that have gone meanwhile.
+    load.park(_MANY + _SILENT, _SILENT)
+    site.wait(lambda: load.parked == _MANY + _SILENT, 90)
+    # The silent ones are older than what the agent remembers of connections that have gone meanwhile.
     time.sleep(KEEP_NS / 1e9 + 3)
     site.controller.end()
     site.start_controller()
 
 
 def all_are_known(site: Site, load: Load) -> bool:
-    """Every connection that stays is in the new controller's table."""
+    """Every connection that stays and sends is in the new controller's table."""
     try:
-        return bool(site.rest("flows?limit=1&state=established")["total"] >= load.parked)
+        return bool(site.rest("flows?limit=1&state=established")["total"] >= load.talking)
     except OSError:
         return False
 

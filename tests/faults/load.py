@@ -131,6 +131,7 @@ class Load:
         self._ending = False
         self._to_park, self._talked_at = 0, 0.0
         self._parked: deque[_Sender] = deque()
+        self._most_silent, self._silent = 0, list[_Sender]()
         self._thread = threading.Thread(target=self._run, name="load", daemon=True)
         self._announcer = threading.Thread(target=self._announce_all, name="announcer", daemon=True)
 
@@ -161,13 +162,20 @@ class Load:
         """Address and port of each, where it sends."""
         return [each.sock.getsockname() for each in list(self._elephants)]
 
-    def park(self, number: int) -> None:
-        """Open so many connections more, which stay and send a word every few seconds."""
-        self._to_park = number
+    def park(self, number: int, silent: int = 0) -> None:
+        """Open so many connections more, which stay and send a word every few seconds; ``silent``: so many of
+        them, the first ones, send one word only.
+        """
+        self._to_park, self._most_silent = number, silent
 
     @property
     def parked(self) -> int:
         """Those that have sent."""
+        return len(self._parked) + len(self._silent)
+
+    @property
+    def talking(self) -> int:
+        """Of these, those that send again and again."""
         return len(self._parked)
 
     def finish(self) -> list[str]:
@@ -308,7 +316,8 @@ class Load:
             return
         if sender.has_all_sent:
             if sender.held:
-                self._parked.append(sender)
+                silent = len(self._silent) < self._most_silent
+                (self._silent if silent else self._parked).append(sender)
             self._selector.modify(sender.sock, selectors.EVENT_READ, self._receipt_of(sender))
 
     def _receipt_of(self, sender: _Sender) -> Callable[[object], None]:

@@ -77,7 +77,7 @@ FAULTS = [
     ),
     Fault(
         "controller-restarted",
-        "the controller is restarted with 1,000 connections open, all older than half a minute",
+        "the controller is restarted with 1,000 connections open, and 600 that are silent",
         actions.restart_controller_of_many,
         actions.nothing,
         CONTINUES,
