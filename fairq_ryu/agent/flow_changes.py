@@ -23,8 +23,8 @@ generation that it has, and gets the connections with later ones, the earliest f
 the last one's generation is the next that it names. So nothing is kept for a controller, it may ask at any
 pace, and an answer that is lost is asked for again. A list that begins anew comes in parts, too, whose
 generations may be older than what is remembered of removed connections. So these carry the number of the list
-in their upper bits, and for each list the highest generation at its beginning is kept: what was removed before
-does not matter to its controller. Connections without segments keep their generation and
+in their upper bits, and for each list the highest generation at its beginning is kept: what was removed
+before does not matter to its controller. Connections without segments keep their generation and
 cost a controller nothing. One that was not sent yet keeps its place in the order, however much it
 sends: its record is read from the flow map when it is its turn.
 
