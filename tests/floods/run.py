@@ -17,7 +17,7 @@ from tests.support.lab import until
 
 _STEP = 0.1
 MOST_MB = 200
-"""By so much controller and agent may grow in a flood, each: nearly three times the most that was measured."""
+"""Each of controller and agent may grow by so much: nearly three times the most that was measured."""
 
 
 @dataclass(frozen=True)
